@@ -1,7 +1,8 @@
 """User annotations on the host and on devices, and the annotation of each device activity.
 
-The profiler projects each host annotation onto streams (GPU_USER_ANNOTATION), from the first to the last kernel launched inside
-it. If the profiler did not project annotations, because the option was off or PyTorch was too old, this module does so.
+The profiler projects each host annotation onto streams: each projection (GPU_USER_ANNOTATION) lasts from the first to
+the last kernel that was launched inside the host annotation. If the profiler did not project annotations, because the
+option was off or PyTorch was too old, this module does so.
 """
 
 from __future__ import annotations
@@ -30,15 +31,15 @@ def host_annotations(rank_trace: RankTrace) -> pl.DataFrame:
     """Return the host annotations in file order.
 
     Returns:
-        event_index uint32, name uint32 (string id), start_ns, end_ns int64, track_id uint32, and self_ns int64: the
-        time that no shorter annotation on the same thread covers.
+        event_index uint32, name uint32 (string id), start_ns, end_ns int64, track_id uint32, and self_ns int64: its
+        time outside shorter annotations on the same thread.
     """
     return _with_exclusive_time(host_ranges(rank_trace), ["track_id"])
 
 
 @derived
 def device_annotations(rank_trace: RankTrace) -> pl.DataFrame:
-    """Return the annotations on streams, recorded or projected.
+    """Return the annotations on streams: the recorded ones or, if there are none, projected ones.
 
     Returns:
         event_index   uint32  the annotation: the recorded device row, or the host row that was projected
@@ -46,7 +47,7 @@ def device_annotations(rank_trace: RankTrace) -> pl.DataFrame:
         start_ns, end_ns  int64
         device        int32   -1 if unknown
         stream        int64   -1 if unknown
-        self_ns  int64   the time that no shorter annotation on the same stream covers
+        self_ns  int64   its time outside shorter annotations on the same stream
     """
     return _with_exclusive_time(device_ranges(rank_trace), _STREAM)
 
@@ -151,7 +152,7 @@ def innermost_of(annotations: pl.DataFrame, moments: pl.DataFrame, keys: Sequenc
 def _groups(
     table: pl.DataFrame, keys: Sequence[str], chosen: pl.Series | None
 ) -> dict[tuple[object, ...], npt.NDArray[np.int64]]:
-    """Return {combination of keys: its row numbers}; the numbers also count the rows that `chosen` filtered out."""
+    """Return {combination of keys: its row numbers}; rows that `chosen` filters out are numbered too."""
     original = np.arange(len(table)) if chosen is None else np.flatnonzero(chosen.to_numpy())
     grouped = table.select(keys).with_columns(pl.Series("row", original)).drop_nulls().group_by(keys).agg("row")
     return dict(zip(grouped.select(keys).iter_rows(), (rows.to_numpy() for rows in grouped["row"]), strict=True))

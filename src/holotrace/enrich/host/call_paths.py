@@ -58,9 +58,9 @@ def call_paths(rank_trace: RankTrace, *, in_steps: bool, with_modules: bool = Tr
 
         data loading       waiting for a batch; ranges of all loaders are named `DataLoader`
         optimizer          everything inside a range `Optimizer.…`
-        backward           everything inside autograd's engine, placed below the modules of the forward operators if
-        known forward and other  everything else on the host, and the device work that it launched no operator
-        device work whose operator, module or range is unknown
+        backward           everything inside autograd's engine, below the modules of the forward operators if known
+        forward and other  everything else on the host, and the device work that it launched
+        no operator        device work whose operator, module or range is unknown
 
     Paths do not contain steps, data-parallel wrappers or other annotations.
 
@@ -101,7 +101,7 @@ class _Calls(NamedTuple):
 
     nodes      all of `host_nodes`, with times, `kind` (-1 if a node is not part of paths) and `name`
     parent     row of the node around each node
-    is_call    which nodes are part of paths
+    is_call    for each node, whether it is part of paths
     counted    rows of the calls to sum: all calls or, with `in_steps`, calls inside steps
     around     the call around each counted call, -1 if there is none
     phase      the phase of each counted call
@@ -204,7 +204,7 @@ def _with_all_above(parent: _Rows, wanted: _Bools, rows: _Rows) -> _Rows:
 
 
 def _kernels(rank_trace: RankTrace, calls: _Calls, *, in_steps: bool) -> pl.DataFrame:
-    """Return one row for each call and each name of device work that it launched; the call may be unknown."""
+    """Return one row per call and name of the device work that it launched, plus rows for work without a known call."""
     work = device_owner(rank_trace).join(device_rows(rank_trace), on="event_index", maintain_order="left")
     launched_in = itself_or_above(calls.parent, calls.is_call, work["node"].to_numpy())
     is_unowned = launched_in == NO_PARENT
@@ -233,7 +233,7 @@ def _phase_rows(calls: _Calls, kernels: pl.DataFrame) -> pl.DataFrame:
 
 
 def _with_sums_of_made(rows: pl.DataFrame, is_made: _Bools) -> pl.DataFrame:
-    """Sum the total times of phases and backward modules over the rows below them, because no event records them."""
+    """Sum the rows below each phase and backward module to get its total times, because it has no event of its own."""
     parent = rows["parent"].to_numpy()
     totals = {name: rows[name].to_numpy().copy() for name in ("host_total_ns", "device_total_ns")}
     for below in reversed(levels(parent)):

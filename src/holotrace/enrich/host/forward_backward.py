@@ -27,7 +27,8 @@ def forward_of(rank_trace: RankTrace) -> pl.DataFrame:
     The profiler draws an arrow from the start of the forward operator to the start of the backward operator. Without an arrow,
     operators are matched by their sequence number. If several forward operators have the same number, the last that begins before
     the backward operator is used, because it creates the node of the backward graph. Operators inside a backward
-    operator are never matched as forward operators, because the sequence numbers of their thread are independent.
+    operator are never matched as forward operators, because their thread has its own sequence numbers, which may
+    equal those of unrelated forward operators.
 
     Returns:
         One row for each backward operator whose forward operator is known, sorted by event_index:
@@ -110,7 +111,10 @@ def _arrows(rank_trace: RankTrace, columns: list[str]) -> pl.DataFrame:
 
 
 def _only_operators(arrows: pl.DataFrame, operators: pl.DataFrame) -> npt.NDArray[np.int64]:
-    """Return the only operator that begins at each arrow end, `NO_MATCH` or `SEVERAL`; a join would take ten times as long."""
+    """Return the only operator that begins at each arrow end, or `NO_MATCH` or `SEVERAL`.
+
+    A join would take ten times as long.
+    """
     if arrows.is_empty() or operators.is_empty():
         return np.full(len(arrows), NO_MATCH)
     tables = (operators, arrows)

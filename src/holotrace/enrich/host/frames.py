@@ -13,7 +13,7 @@ import polars as pl
 from holotrace.enrich.host.host_names import MODULE_PREFIX, without_addresses
 
 FRAME = r"^(.+?)\((\d+)\): (.*)$"
-"""File, line and function. The line is the function's first line, or the line at which a generator continues:
+"""File, line and function. The line is the function's first line, or, for a generator, the line at which it continues:
 https://github.com/pytorch/pytorch/blob/main/torch/csrc/autograd/profiler_python.cpp"""
 
 BUILT_IN = r"^<built-in "
@@ -33,7 +33,10 @@ TORCH_WAITING = (
     r"reduce|_?reduce_scatter|_?reduce_scatter_base|broadcast|all_?to_?all|all_?to_?all_base|gather|scatter)(_coalesced)? of "
     r"(pybind11_|PyCapsule)"
 )
-"""Full names of PyTorch's methods in which a thread waits for other ranks. Locks in the user's code do not match."""
+"""Full names of PyTorch's methods in which a thread waits for other ranks.
+
+Waits for locks in the user's code do not match.
+"""
 
 _LIBRARIES = (
     *("torch", "torchvision", "torchaudio", "torchtext", "torchdata", "torchmetrics", "torchrec", "torch_xla"),
@@ -83,7 +86,7 @@ def is_user_frame(names: pl.Series, libraries: Sequence[str] = ()) -> pl.Series:
 
     Args:
         names: names of events.
-        libraries: additional folders of libraries, in the form in which file names begin: `mylib`, `/opt/mylib`.
+        libraries: additional folders of libraries, written as file names in the trace begin: `mylib`, `/opt/mylib`.
 
     >>> is_user_frame(pl.Series(["training.py(51): step", "torch/_ops.py(12): __call__", "<built-in function sleep>"])).to_list()
     [True, False, False]
@@ -121,7 +124,7 @@ def is_built_in(names: pl.Series) -> pl.Series:
 
 
 def shown_names(names: pl.Series) -> pl.Series:
-    """Return the names without object addresses, module numbers, and the prefix of autograd functions.
+    """Return the names without object addresses, module numbers or the prefix of autograd functions.
 
     >>> names = ["nn.Module: Block_3", "<built-in method to of Tensor object at 0x7fc7>"]
     >>> shown_names(pl.Series([*names, "autograd::engine::evaluate_function: MmBackward0"])).to_list()

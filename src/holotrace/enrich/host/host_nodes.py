@@ -29,7 +29,8 @@ def host_nodes(rank_trace: RankTrace) -> pl.DataFrame:
     Module calls are nodes; other Python functions, runtime calls, and annotations inside an operator are not.
 
     Returns:
-        Sorted by tree and start; of equal starts, the longest comes first. A node therefore comes after all nodes around it:
+        Sorted by tree and start; among equal starts, the longest node comes first. A node therefore
+        comes after all nodes around it:
 
         node          uint32  the row number
         event_index   uint32  null on nodes that are not events: the plugin's roots and backward nodes
@@ -40,7 +41,7 @@ def host_nodes(rank_trace: RankTrace) -> pl.DataFrame:
         name          uint32  string id; null on roots; the module's name on backward nodes
         start_ns      int64
         end_ns        int64
-        of_parent_ns  int64   time in which no earlier sibling ran; it is subtracted from the parent's self time
+        of_parent_ns  int64   time outside earlier siblings, to subtract from the parent's self time
         is_counted    bool    an operator of the operator tables: not a step, data loader, optimizer or DDP wrapper
     """
     return _with_replayed(rank_trace).nodes if may_graft(rank_trace) else recorded_nodes(rank_trace)
@@ -67,7 +68,7 @@ def device_owner(rank_trace: RankTrace) -> pl.DataFrame:
         event_index   uint32  of the device row
         node          int64   row of `host_nodes`; -1 if none is known
         operator      int64   row of the innermost operator: the node itself, or an operator around it; -1 if there is none
-        launch_index  uint32  the call; null if it is unknown
+        launch_index  uint32  the call that launched the work; null if unknown
     """
     return _with_replayed(rank_trace).device if may_graft(rank_trace) else recorded_device_owner(rank_trace)
 
@@ -107,7 +108,7 @@ def _with_replayed(rank_trace: RankTrace) -> _Trees:
 def _nodes_of(replayed: Grafts, recorded: pl.DataFrame, runtime: pl.DataFrame) -> pl.DataFrame:
     """Return the replayed nodes with the columns of `host_nodes`.
 
-    Their `parent` is a row of the table in which they follow the nodes in `recorded`.
+    Their `parent` is a row of the combined table: first the nodes in `recorded`, then these nodes.
     """
     nodes = replayed.nodes
     above = nodes["above"].to_numpy()

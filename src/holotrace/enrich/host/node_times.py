@@ -41,7 +41,7 @@ def node_times(rank_trace: RankTrace) -> pl.DataFrame:
         device_total_ns, device_self_ns              int64
         tensor_core_total_ns, tensor_core_self_ns    int64  time in kernels that use tensor or matrix cores
         tensor_core_unknown_total_ns, tensor_core_unknown_self_ns
-                                                     int64  time in kernels whose names do not show whether they use them
+                                                     int64  time in kernels whose names leave this open
         is_tensor_core_eligible                      bool
     """
     work = timed_work(device_owner(rank_trace), device_durations(rank_trace), uses_tensor_cores(rank_trace))
@@ -50,7 +50,7 @@ def node_times(rank_trace: RankTrace) -> pl.DataFrame:
 
 
 def timed_work(owners: pl.DataFrame, durations: pl.DataFrame, uses_tensor_cores: pl.DataFrame) -> pl.DataFrame:
-    """Return `owners` with duration_ns, uses_tensor_cores (null for copies, and for kernels on unknown cores) and is_kernel."""
+    """Return `owners` with duration_ns, uses_tensor_cores (null if unknown, and for copies) and is_kernel."""
     answers = uses_tensor_cores.with_columns(is_kernel=pl.lit(value=True))
     return owners.join(durations, on="event_index", how="left", maintain_order="left").join(
         answers, on="event_index", how="left", maintain_order="left"
@@ -100,7 +100,7 @@ def summed_times(nodes: pl.DataFrame, calls: pl.DataFrame, work: pl.DataFrame, e
 
 
 def _work_of_nodes(nodes: pl.DataFrame, work: pl.DataFrame) -> tuple[_Int64, _Int64, _Int64]:
-    """Return the summed duration of each node's own device work: in total, on tensor cores, and on unknown cores."""
+    """Return each node's own device time: in total, in kernels on tensor cores, and in kernels on unknown cores."""
     node, duration_ns = work["node"].to_numpy(), work["duration_ns"].to_numpy()
     uses = work["uses_tensor_cores"].fill_null(value=False).to_numpy()
     unknown = (work["is_kernel"].is_not_null() & work["uses_tensor_cores"].is_null()).to_numpy()

@@ -38,7 +38,7 @@ class OperatorStacks(NamedTuple):
 
 
 def operator_stacks(rank_trace: RankTrace) -> OperatorStacks:
-    """Return the call stacks of the operators; operators that graphs replay have the stacks from their recording.
+    """Return the call stacks of the operators; replayed operators have the stacks from the capture of their graph.
 
     A stack is the `Call stack` that the profiler recorded (until PyTorch 1.12) or, without such stacks, the Python functions
     around the operator on its thread. Operators on autograd's threads have no stack, because these threads do not run Python.
@@ -54,7 +54,7 @@ def _of_file(rank_trace: RankTrace) -> OperatorStacks:
 
 @derived
 def _with_replayed(rank_trace: RankTrace) -> OperatorStacks:
-    """Add the stacks of operators that graphs replay, from the recordings in which these operators ran."""
+    """Add the stacks of replayed operators, from the recordings of the captures, in which these operators ran."""
     nodes, parts = grafts(rank_trace).nodes, [_of_file(rank_trace)]
     for number in nodes["reference"].drop_nulls().unique().sort():
         of_reference = _of_file(references_of(rank_trace)[number])

@@ -24,8 +24,8 @@ _Rows = npt.NDArray[np.int64]
 def launching_operator(rank_trace: RankTrace) -> pl.DataFrame:
     """Return the operators around the launch of every device row.
 
-    The operators contain the call that launched the row. If no operator contains this call, or the call is unknown, the operator
-    with the same external id and the operators around it are used instead.
+    These are the operators that contain the call that launched the row. If no operator contains this call, or the call
+    is unknown, the operator with the same external id and the operators around it are used instead.
 
     Returns:
         The rows of `launches`, in the same order:

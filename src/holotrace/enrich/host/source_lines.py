@@ -47,7 +47,7 @@ _OF_EVENT = {
 }
 _OF_ENGINE = r"^autograd::engine::evaluate_function"
 _RUNS_BACKWARD = r"^<built-in .*\brun_backward\b"
-"""While this function waits, autograd's threads compute gradients; without a device, the function computes them itself."""
+"""While this function waits, autograd's threads compute gradients; in jobs without a device, it does so itself."""
 
 
 class HostLines(NamedTuple):
@@ -59,8 +59,9 @@ class HostLines(NamedTuple):
     line         row of `lines`; -1 if unknown
     frame        row of the Python frame with this line or, if the file contains only stacks, of the operator with the stack;
                  -1 if unknown
-    callee       row of the operator or function that the line called, directly below the frame; -1 for the line itself. In
-                 the backward pass, it is the outermost function of autograd; if the line is unknown, the outermost range
+    callee       row of the operator or function that the line called, directly below the frame; -1 on the frame itself.
+                 In the backward pass, it is the outermost function of autograd; if the line is unknown, the outermost
+                 range
     is_backward  whether autograd runs the range outside the user's frames. Its line is then the line of the forward operator
                  whose gradient it computes or, for other work on autograd's threads, the line that called `backward`
     is_wait      whether the thread waits for a device, a rank or a thread while the range is innermost; false while it waits

@@ -1,1 +1,1 @@
-"""Finds steps of inference, by the names that engines give them or without names, and their requests and tokens."""
+"""Finds the steps of inference, whether or not engines name them, and the requests and tokens of each step."""

@@ -25,7 +25,7 @@ _ENGINE_FUNCTIONS = (
     ("sglang", r"(^|/)sglang/srt/model_executor/model_runner\.py\(\d+\): forward$"),
     ("tensorrt_llm", r"(^|/)tensorrt_llm/_torch/pyexecutor/py_executor\.py\(\d+\): _forward_step$"),
 )
-"""Functions that run one step of an engine; they also mark steps in engine versions that do not name them."""
+"""Functions that run one step of an engine; their calls mark steps in engine versions that do not name steps."""
 
 _TRAINING = r"^autograd::engine::evaluate_function|^Optimizer\.step"
 _COMPILED = "## Call CompiledFxGraph "
@@ -56,7 +56,7 @@ def is_training(rank_trace: RankTrace) -> bool:
 
 
 def engine_passes(rank_trace: RankTrace) -> dict[str, Passes]:
-    """Return the calls of the function that runs a step, by engine; empty without recorded Python functions."""
+    """Return the calls of the function that runs a step, by engine; empty if no Python functions were recorded."""
     found = {}
     for engine, pattern in _ENGINE_FUNCTIONS:
         names = names_matching(rank_trace, pattern)
@@ -73,7 +73,7 @@ def denoising_passes(rank_trace: RankTrace, within: pl.DataFrame | None = None, 
         rank_trace: the rank.
         within: start_ns and end_ns of ranges, sorted by start; only passes inside these ranges are returned.
         is_certain: whether these ranges certainly contain denoising steps. If False, calls of a compiled graph are returned
-            only if they are repeated inside a range, and if the rank embeds no tokens.
+            only if they are repeated inside a range and the rank has no token embeddings.
     """
     modules = _outermost(_modules(rank_trace, _DENOISER))
     if len(modules):
@@ -142,7 +142,10 @@ def _repeated_inside(calls: pl.DataFrame, within: pl.DataFrame) -> pl.DataFrame:
 
 
 def _from_embeddings(rank_trace: RankTrace) -> pl.DataFrame:
-    """Return the passes from each token embedding to the next on its thread; the last pass ends with the last operator."""
+    """Return one pass per token embedding.
+
+    A pass lasts until the next token embedding on its thread; the last pass ends with the last operator.
+    """
     starts = token_shapes(rank_trace).embeddings.select("start_ns", "track_id")
     if starts.height < 2:  # noqa: PLR2004 -- nothing is repeated
         return NO_PASSES

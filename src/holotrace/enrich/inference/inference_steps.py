@@ -44,7 +44,7 @@ class InferenceSteps(NamedTuple):
 
     table     one row per step, sorted by start:
 
-        event_index           uint32  the range or module call of the step; null if it begins with an operator
+        event_index           uint32  the range or module call of the step; null if only an operator marks its start
         step_name             str     name of the range; null without a range
         engine                str     vllm, sglang, …; annotation for names that users chose; null if unknown
         found_by              str     annotation, python function, module, compiled graph, token embedding, or profiler step
@@ -58,7 +58,7 @@ class InferenceSteps(NamedTuple):
         start_ns, end_ns      int64   the range on the host
         until_ns              int64   work that the host launches from start_ns until this time belongs to the step
 
-    findings  what could not be read and, without steps, why there are none
+    findings  which names could not be read and, if there are no steps, why
     """
 
     table: pl.DataFrame
@@ -96,7 +96,7 @@ def _unreadable(named: NamedSteps) -> tuple[str, ...]:
 
 
 def _without_doubtful_tokens(named: list[NamedStep]) -> tuple[list[NamedStep], tuple[str, ...]]:
-    """Drop the token counts of SGLang's `step[DECODE …]` if the rank also verifies drafts: draft steps share its name."""
+    """If a rank verifies drafts, drop the token counts of SGLang's `step[DECODE …]`: draft steps have this name too."""
     doubtful = {
         place
         for place, step in enumerate(named)

@@ -97,7 +97,10 @@ def _with_inner(outer: NamedStep, steps: list[NamedStep]) -> list[NamedStep]:
 
 
 def _joined(outer: StepName, inner: StepName) -> StepName:
-    """Combine the facts in both names. If both give a value, the outer name takes precedence, except for the rule."""
+    """Combine the facts in both names. If both give a value, the outer name takes precedence.
+
+    The rule comes from the inner name, unless the inner rule is a general one.
+    """
     filled = {name: value for name, value in inner._asdict().items() if getattr(outer, name) is None}
     rule = outer.rule if inner.rule.engine in _GENERAL_ENGINES else inner.rule
     return outer._replace(**filled, rule=rule, sums=outer.sums or inner.sums)

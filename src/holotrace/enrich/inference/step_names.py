@@ -1,8 +1,8 @@
 """The step names of inference engines, and the numbers in these names.
 
-The first rule whose pattern matches the whole name interprets it. Numbers come from the named groups of the pattern, and
-from pairs such as `bs=32` in the name. Rules in order of priority: patterns passed to the analysis, rules that
-`add_step_name` added, rules from the file at `HOLOTRACE_STEP_NAMES`, then `RULES`.
+A name is interpreted by the first rule whose pattern matches the whole name. Numbers come from the named groups of the
+pattern, and from pairs such as `bs=32` in the name. Rules in order of priority: patterns passed to the analysis, rules
+that `add_step_name` added, rules from the file at `HOLOTRACE_STEP_NAMES`, then `RULES`.
 """
 
 from __future__ import annotations
@@ -54,12 +54,12 @@ class StepRule:
     pattern      regular expression that matches the whole name
     engine       the engine that writes such names
     kind         kind of the step; None if the numbers in the name show it, or if it is unknown
-    versions     versions of the engine with such names
+    versions     engine versions that write such names
     source       where the engine writes the name
     is_draft     whether the step runs the draft model of speculative decoding
-    is_verifying whether the step checks drafted tokens: it then has several tokens for each request
+    is_verifying whether the step checks drafted tokens; if so, it has several tokens for each request
     holds_steps  whether the range contains several steps, such as all denoising steps of an image
-    is_common    whether other programs also use the name: it then marks steps only if the work inside is of this kind
+    is_common    whether other programs use the name too; if so, it marks a step only if the work inside is of this kind
     until_next   whether the step includes work between the range and the next step, such as sampling
     """
 
@@ -167,7 +167,7 @@ def add_step_name(pattern: str, *, engine: str = "custom", kind: str | None = No
         kind: prefill, decode, mixed or denoising, if all such steps have the same kind.
 
     Raises:
-        InvalidOptionError: the pattern is not a regular expression, or a group or the kind does not exist.
+        InvalidOptionError: the pattern is not a regular expression or has an unknown group, or the kind is unknown.
     """
     _TABLE.add(_rule_of({"pattern": pattern, "engine": engine, "kind": kind}, "add_step_name"))
 
@@ -275,10 +275,10 @@ def _requests(numbers: Mapping[str, int], kind: Kind | None) -> tuple[int | None
 def _tokens(
     numbers: Mapping[str, int], kind: Kind | None, rule: StepRule, requests: tuple[int | None, int | None]
 ) -> tuple[int | None, int | None]:
-    """Return the new tokens in prefill and in decode.
+    """Return the numbers of new tokens in prefill and in decode.
 
-    If the name of a step that only decodes gives no number, the step has one token for each request. The number is unknown for
-    TensorRT-LLM, and for steps that verify drafts.
+    If the name of a step that only decodes gives no number, the step has one token for each request. For TensorRT-LLM,
+    and for steps that verify drafts, the number is then unknown.
     """
     prefill = numbers.get("prefill_tokens", numbers.get("c_sq"))
     decode = numbers.get("decode_tokens", numbers.get("g_sq"))

@@ -91,7 +91,7 @@ class Wholeness:
 
 @dataclass(frozen=True)
 class FileFacts:
-    """Facts from one file, about its job and its end; None or empty if unknown."""
+    """Facts from one file about its job, and about how the file ends; None or empty if unknown."""
 
     world_size: int | None
     backend: str | None
@@ -236,7 +236,7 @@ def _single(facts: Mapping[int, FileFacts]) -> str:
 
 
 def _is_surely_one_job(facts: Mapping[int, FileFacts]) -> bool:
-    """Return whether all ranks report the same, large enough world size; then different hardware raises no doubt."""
+    """Return whether all ranks report the same, large enough world size; if so, different hardware raises no doubt."""
     sizes = {of_rank.world_size for of_rank in facts.values()}
     return None not in sizes and len(sizes) == 1 and (sizes.pop() or 0) >= len(facts)
 
@@ -260,7 +260,7 @@ def _times(facts: Mapping[int, FileFacts]) -> str:
 
 
 def _recorded_together(facts: Mapping[int, FileFacts]) -> dict[int, int]:
-    """Group recordings that are close in time; return {rank: start of its group's first recording}, by time."""
+    """Group recordings that are close in time; return {rank: start of its group's first recording}, sorted by time."""
     spans = {rank: (of_rank.first_ns, of_rank.last_ns) for rank, of_rank in facts.items()}
     known = sorted(
         (first, last, rank) for rank, (first, last) in spans.items() if first is not None and last is not None
@@ -316,7 +316,7 @@ def _doubles(trace: Trace) -> list[str]:
         return []
     first = min(others)
     claims = f"several files claim to be {ranks_text(sorted(others))}, such as {named[first]} and {others[first]}"
-    return [f"{claims}; the newest file of each rank was taken; check whether they belong together"]
+    return [f"{claims}; the newest file of each rank was taken; check whether these files belong together"]
 
 
 def _unnumbered(path: str) -> str:

@@ -15,11 +15,11 @@ _TO_SIGMA = 1.4826
 """The median absolute deviation of a normal distribution, multiplied by this factor, is its standard deviation."""
 
 _LEAST_SPREAD = 0.02
-"""The spread is at least this fraction of the median, because smaller differences between peers are noise."""
+"""The spread is raised to this fraction of the median, because smaller differences between peers are noise."""
 
 
 def stands_out(table: pl.DataFrame, value: str, peers: Sequence[str]) -> pl.Series:
-    """Return whether each value is far above its peers: the rows with equal values in the columns `peers`.
+    """Return whether each value is far above those of its peers, the rows with equal values in the columns `peers`.
 
     m is the median of the peers; s is their median absolute deviation times 1.4826, but at least 2 % of m:
 

@@ -1,4 +1,4 @@
-"""The event graph of a rank, with the nodes where its communication calls are requested, start and end."""
+"""The event graph of a rank, with the nodes at which each communication call is requested, starts and ends."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ from holotrace.store.trace import RankTrace
 class CallGraph(EqualByContent):
     """The event graph of a rank within a window, with its communication calls.
 
-    graph  the graph of the events. A collective that the host performs is an activity outside its thread. An edge leads
-           from the thread to the collective's start. If the thread waits for the collective, another edge leads from
-           the collective's end back to the thread. If the wait begins after the collective's start, a third edge leads
-           from the start of the wait to the collective's end.
+    graph  the graph of the events. A collective that the host performs is an activity outside the requesting thread. An
+           edge leads from the thread to the collective's start. If the thread waits for the collective, another edge
+           leads from the collective's end back to the thread. If the wait begins after the collective's start, a third
+           edge leads from the start of the wait to the collective's end.
     calls  the calls within the window, in the order of `of_rank(rank_trace).calls`:
 
         event_index  uint32  as in `of_rank(rank_trace).calls`
@@ -64,9 +64,10 @@ def _calls(rank_trace: RankTrace, activities: WindowActivities) -> pl.DataFrame:
 
 
 def _asked(activities: WindowActivities, asked_ns: pl.Series, rows: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-    """Return, for each call, the last node of the requesting thread at or before the request, or else the call's start.
+    """Return, for each call, the last node of the requesting thread at or before the request.
 
-    If a call has its own lane, the thread that recorded it is the requesting thread.
+    If there is no such node, return the call's start. If a call has its own lane, the thread that recorded it is the
+    requesting thread.
     """
     nodes, tracks, lanes = activities.nodes, activities.column("track_id"), activities.column("lane")
     asked: npt.NDArray[np.int64] = nodes.start[rows].copy()

@@ -53,7 +53,7 @@ def placed_calls(of_ranks: Mapping[int, RankGraph], job: JobCalls, first: _Int64
 
 
 def _awaited_ns(graph: RankGraph) -> _Int64:
-    """Return how long each call lasted after its own rank stopped delaying it; `_FOREVER_NS` if it never delayed it.
+    """Return how long each call lasted after its own rank stopped delaying it; `_FOREVER_NS` if the rank never did.
 
     If a thread begins to wait late, its wait does not show when the message arrived.
     """
@@ -76,7 +76,7 @@ def joints(calls: pl.DataFrame) -> pl.DataFrame:
     waits = pl.col("ends_ns") >= pl.col("joint_ns") - pl.col("doubt_ns").fill_null(0)
     after = (pl.col("ends_ns") - pl.col("joint_ns")).clip(0)
     is_awaited = waits & (pl.col("awaited_ns") >= after)
-    # If a thread began to wait only after the last arrival, its measured time is an upper bound for the transfer time.
+    # If a thread began to wait only after the last arrival, its measured time is an upper bound on the transfer time.
     # Calls of the same kind and size that were awaited from the start show the usual transfer time.
     usual = after.filter(is_awaited).median().over(["process_group", "collective", "message_bytes"]).cast(pl.Int64)
     members = members.with_columns(

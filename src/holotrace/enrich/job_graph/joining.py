@@ -59,7 +59,7 @@ class JobGraph(EqualByContent):
         return int(self.time_ns[-1] - self.time_ns[0])
 
     def taken_ns(self) -> _Int64:
-        """Return the time that each edge took: for binding edges the measured time, for others at most that."""
+        """Return the time that each edge took: the measured time or, for edges that do not bind, at most this time."""
         measured = np.maximum(0, self.time_ns[self.edges.target] - self.time_ns[self.edges.source])
         taken: _Int64 = np.minimum(self.length_ns, measured)
         binds = self.binding[self.binding != NO_EDGE]
@@ -119,7 +119,7 @@ def job_graph(of_ranks: Mapping[int, RankGraph], job: JobCalls) -> JobGraph:
 def _without_cycle(
     time_ns: _Int64, parts: Sequence[JoinEdges]
 ) -> tuple[_Int64, _Int64, npt.NDArray[np.uint8], _Int64, _Int64]:
-    """Join the edges; if wrong matches or clocks cause cycles, drop edges between ranks with no or negative time."""
+    """Join the edges; if wrong matches or clocks cause cycles, drop inter-rank edges that took 0 ns or less."""
     source, target, length_ns, call = (
         np.concatenate([getattr(part, name) for part in parts]).astype(np.int64)
         for name in ("source", "target", "length_ns", "call")

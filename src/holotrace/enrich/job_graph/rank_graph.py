@@ -21,7 +21,7 @@ _Rows = npt.NDArray[np.int64]
 
 
 class RankGraph(NamedTuple):
-    """The points of a rank and the longest paths between them; takes a few hundred bytes per call.
+    """The points of a rank and the longest paths between them, in a few hundred bytes per call.
 
     window      the window, up to the end of its device work
     node        per point: its row in `EventGraph.nodes`

@@ -16,8 +16,8 @@ class Dependencies(NamedTuple):
     after     operation `row` (uint32) starts only after operation `before` (uint32) has ended
     instance  int64, per operation: number of its communication; null if it does not communicate or the other ranks are
               unknown
-    waits     bool, per operation: whether it waits for the other ranks of its communication; if false, only they wait
-                  for it
+    waits     bool, per operation: whether it waits for the other ranks of its communication; if false, only
+              the other ranks wait for it
     is_alone  bool, per operation: whether it communicates with ranks outside the table, so its time may include waiting
     """
 

@@ -54,7 +54,7 @@ def ideal_ns(operations: pl.DataFrame) -> pl.Series:
 
 
 def _places(operations: pl.DataFrame) -> pl.DataFrame:
-    """Return, for each row, how many communications of its rank have begun since the operation began."""
+    """Return, for each row, how many communications had begun on its rank since its operation began."""
     began = operations.filter(is_communication()).sort("start_ns")
     counted = began.select(
         *_WITHIN_RANK, "start_ns", pl.int_range(1, pl.len() + 1).over(_WITHIN_RANK).cast(pl.Int64).alias("count")

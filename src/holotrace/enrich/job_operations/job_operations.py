@@ -72,7 +72,7 @@ def _begun(calls: pl.DataFrame, began: pl.DataFrame) -> pl.DataFrame:
 
 
 def _ended_together(calls: pl.DataFrame) -> pl.DataFrame:
-    """End a message's send and receive at the first end after both have begun; if one ends before that, keep its end.
+    """End a message's send and receive at the first end after both began; a call that ended before that keeps its end.
 
     If a host waits for the message only later, perhaps at the end of the step, the recorded end of its call is too
     late.

@@ -33,8 +33,8 @@ class Messages(NamedTuple):
 def messages_of(messages: pl.DataFrame, passes: pl.DataFrame) -> Messages:
     """Match messages to passes, by their order on each rank, and sends to receives.
 
-    The k-th message of a kind goes with the k-th pass of its direction that needs one. If there are as many messages as
-    passes, the messages of passes that need none carry no data.
+    The k-th message of a kind belongs to the k-th pass of its direction that needs a message. If there are as many
+    messages as passes, the k-th message belongs to the k-th pass, and messages of passes that need none carry no data.
 
     Args:
         messages: operations with a kind in `MESSAGES`.

@@ -102,7 +102,7 @@ def _ranges(rank_trace: RankTrace, kinds: tuple[EventKind, ...] | list[EventKind
 
 
 def _innermost_operators(rank_trace: RankTrace) -> Intervals:
-    """Return the operators that contain no other operators, except communication that the host may perform itself."""
+    """Return the innermost operators, but not communication that the host may perform itself or operators inside it."""
     nodes = host_nodes(rank_trace)
     parent = nodes["parent"].to_numpy()
     is_operator = (nodes["node_class"] == NodeClass.OPERATOR).to_numpy()
@@ -160,7 +160,7 @@ def _of_devices(work: pl.DataFrame, host: pl.DataFrame) -> pl.DataFrame:
 
 
 def _disjoint(sorted_work: pl.DataFrame) -> pl.DataFrame:
-    """Cut off the beginning of each kernel for as long as an earlier kernel is still running."""
+    """Cut off the beginning of each kernel, during which an earlier kernel is still running."""
     ends_before = pl.col("end_ns").cum_max().shift(1).fill_null(0)
     cut = sorted_work.with_columns(pl.max_horizontal("start_ns", ends_before).alias("start_ns"))
     return cut.filter(pl.col("end_ns") > pl.col("start_ns"))

@@ -19,7 +19,7 @@ from holotrace.store.trace import RankTrace
 
 LEAST_WAIT_NS = 100_000
 LEAST_WAIT = 0.5
-"""A rank waits for a call if it computes nothing during its last `LEAST_WAIT_NS`, or this last fraction of it."""
+"""A rank waits for a call if it computes nothing in the call's last `LEAST_WAIT_NS`, or in this last fraction of it."""
 
 SMALL_PASS = 0.2
 """Computation is merged into its neighbour if its busy time is less than this fraction of the mean for its kind."""
@@ -50,7 +50,7 @@ def rank_operations(rank_trace: RankTrace) -> RankOperations:
     """Return the operations of a rank.
 
     All time in a step is computation, even gaps on the host, except waits for calls. A rank that sleeps or collects
-    garbage is therefore slow. Computation is divided where a call begins and where the phase changes.
+    garbage therefore appears slow. Computation is divided where a call begins and where the phase changes.
     """
     communicating = of_rank(rank_trace)
     steps = device_extended_windows(rank_trace).rename({"window": "step"})
@@ -103,7 +103,7 @@ def _pieces(steps: pl.DataFrame, waits: Intervals, began: Int64Array, known: Pha
 
 
 def _changes(table: pl.DataFrame) -> Int64Array:
-    """Return the end of each range that is followed by another phase."""
+    """Return the end of each range that is followed by a range of another phase."""
     differs = pl.any_horizontal(
         pl.col("kind") != pl.col("kind").shift(-1), pl.col("action") != pl.col("action").shift(-1)
     )

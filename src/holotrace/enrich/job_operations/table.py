@@ -81,7 +81,7 @@ _TIMES = {"start": ("start", "start_ts"), "duration": ("duration",)}
 def operations_table(frame: pl.DataFrame, source: str = "the table of operations") -> pl.DataFrame:
     """Check a table of operations, and convert its columns to the standard names and types.
 
-    Each row is one operation of one rank in one step. Rows may be in any order; other columns are dropped.
+    Each row is one operation of one rank in one step. Rows may be in any order. Columns other than these are dropped:
 
         kind           str     one of `KINDS`, such as forward-compute, forward-send, grads-reduce-scatter; also `optype`
         start_ns       int64   start; also start_us, start_ms, start_s, and `start` or `start_ts` in seconds

@@ -59,7 +59,7 @@ def kernel_shapes(rank_trace: RankTrace) -> pl.DataFrame:
 
     The profiler writes blocks per SM and the estimated achieved occupancy only for NVIDIA devices. For other devices,
     both are computed here if the file gives the launch shape and the device's properties. Registers and shared memory
-    may limit the occupancy further, so the computed value is an upper bound:
+    may limit the occupancy further, so the computed occupancy is an upper bound:
 
         blocks_per_sm = blocks / SMs (or compute units)
         occupancy     = blocks · threads per block / SMs / maximum threads per SM, at most 1

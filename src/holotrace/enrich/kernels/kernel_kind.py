@@ -3,7 +3,7 @@
 The profiler does not record the kind. The first rule that applies decides:
 
 1. the kind of the event: copies and memsets are memory, collective rows are communication;
-2. collective arguments: a kernel with them is communication;
+2. the arguments: a kernel with arguments of a collective is communication;
 3. the name: the user's rules, then the rules of the file that `HOLOTRACE_KERNEL_RULES` names, then `RULES`;
 4. otherwise the work is computation.
 """
@@ -222,7 +222,7 @@ RULES: tuple[Rule, ...] = (
         KernelKind.MEMORY,
         "copies as roctracer named them: CopyHostToDevice, FillBuffer",
     ),
-    Rule(r"^(hip)?Mem(cpy|set)", KernelKind.MEMORY, "copies in files without the copy categories"),
+    Rule(r"^(hip)?Mem(cpy|set)", KernelKind.MEMORY, "copies in files that have no copy categories"),
     Rule(r"^event_(wait|record)", None, "MTIA queues that wait for or record an event, without doing work", _MTIA),
     Rule(r"^dma", KernelKind.MEMORY, "MTIA moves memory by DMA", _MTIA),
     Rule(

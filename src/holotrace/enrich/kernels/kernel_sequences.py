@@ -34,7 +34,7 @@ def sequences(kernels: pl.DataFrame, by: str) -> pl.DataFrame:
 
 
 def sequence_texts(rank_trace: RankTrace, sequences: pl.Series, separator: str) -> pl.Series:
-    """Return the names of sequences of string ids, joined by a separator."""
+    """Convert sequences of string ids to sequences of names, joined by a separator."""
     ids = sequences.str.split(_BETWEEN_IDS)
     names = rank_trace.texts(ids.explode().cast(pl.UInt32))
     place = pl.Series("place", range(len(sequences)), dtype=pl.UInt32)

@@ -48,7 +48,7 @@ RULES_VARIABLE = "HOLOTRACE_TENSOR_CORE_RULES"
 class Rule:
     """A pattern of kernel names, and the cores that matching kernels use.
 
-    pattern  regular expression, searched for in the whole name; template arguments may contain the instruction
+    pattern  regular expression, searched for in the whole name, because template arguments may name the instruction
     cores    "tensor" for tensor or matrix cores, "ordinary" for other cores, "unknown" if the name does not show it
     reason   where such names come from
     """
@@ -62,7 +62,7 @@ _PRODUCTS = (
     r"gemm|matmul|(^|_|[a-z])mm(_|[A-Z]|$)|bmm|conv(?!ert)|attention|attn|mha|mla|fmoe|fused_?moe|linear(?!iz)|einsum|dot|mqa|lstm|gru|"
     r"mlp|ffn|feed_?forward|prefill|decode|(moe|gemm)\w*_?stage_?\d|(?<!in_)chunk|delta_?rule|delta_?net|_ssd_|_gla_|_kda_"
 )
-"""Words in the names of functions that may multiply matrices; on which cores is unknown."""
+"""Words in the names of functions that may multiply matrices; the words do not show on which cores."""
 
 _NO_PRODUCTS = (
     r"elementwise|pointwise|reduc(e|tion)|softmax|norm(?!al)|normal_kernel|copy|memset|memcpy|(?<!pre)fill|zero|cast|convert|"
@@ -307,7 +307,7 @@ _OPERATORS = (
     r"(Addm[mv]|Addbmm|Baddbmm|Bmm|M[mv]|Linear|Convolution|CudnnConvolution(Transpose)?|MiopenConvolution)Backward\d*",
     r"(CudnnRnn|(Scaled)?GroupedMm|ScaledDotProduct\w*Attention|FlashAtt\w*|EfficientAttention)Backward\d*",
 )
-"""Patterns of whole operator names that are missing in the plugin."""
+"""Additional patterns of whole operator names, which the plugin lacks."""
 
 
 @derived_under_rules

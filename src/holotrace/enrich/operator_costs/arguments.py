@@ -21,7 +21,7 @@ class Arguments:
 
     operator   name of the operator
     dims       shape of each input: a list of sizes or, for a list of tensors, a list of shapes
-    types      element type of each input; `Scalar`, `ScalarList`, `TensorList` or empty for others
+    types      element type of each tensor; `Scalar`, `ScalarList`, `TensorList` or empty for other inputs
     strides    strides of each input
     values     text of each scalar; empty for tensors
     kernels    names of kernels that the call launched
@@ -61,7 +61,7 @@ class Arguments:
         )
 
     def is_given(self, index: int) -> bool:
-        """Whether an optional tensor was given; otherwise, its type is empty or it has no sizes."""
+        """Whether an optional tensor was given; if not, its type is empty or it has no sizes."""
         return self.has_tensor(index) and bool(self.dims[index])
 
     def tensors(self) -> list[int]:
@@ -174,7 +174,7 @@ class Arguments:
         return listed if all(0 < factor < inf for factor in listed) else []
 
     def _is_sparse(self, index: int) -> bool:
-        """Whether a tensor has no strides although strides were recorded, except oneDNN's packed tensors."""
+        """Whether strides were recorded but this tensor has none; False for oneDNN's packed tensors."""
         is_recorded = -len(self.strides) <= index < len(self.strides)
         return is_recorded and self.strides[index] == [] and "mkldnn" not in self.operator
 

@@ -82,7 +82,7 @@ class CostedCalls(NamedTuple):
         busy_ns            int64   time in which the call's work ran on the device; on a rank without a device, the
                                    call's time on the host
         tensor_core_ns     int64   summed time of its kernels on tensor cores
-        other_core_ns      int64   summed time of its kernels on ordinary cores; other kernels run on unknown cores
+        other_core_ns      int64   summed time of its kernels on ordinary cores; unknown cores are in neither sum
         key                uint32  row in `keys`
 
     keys       one row per combination of operator, inputs and kernel: name (string id), the recorded inputs (string
@@ -184,7 +184,7 @@ def _known_rules(rank_trace: RankTrace) -> dict[str, Rule | None]:
 
 
 def _rules_of(rank_trace: RankTrace, stacks: pl.DataFrame) -> tuple[_Bools, _Bools]:
-    """Return whether each call has a rule, and whether the rule covers the calls inside it."""
+    """Return whether each call has a rule, and whether the rule's cost includes the calls inside."""
     names, known = called_names(rank_trace), _known_rules(rank_trace)
     rules = [known[text] for text in rank_trace.texts(names)]
     is_operator = (stacks["kind"] == EventKind.CPU_OP).to_numpy()
@@ -263,7 +263,7 @@ def _calls_on_host(rank_trace: RankTrace) -> pl.DataFrame:
 
 
 def _leaves_to_inner(parent: _Rows, is_operator: _Bools, with_rule: _Rows) -> _Bools:
-    """Return whether each call contains a call with a rule, which then replaces it in the result."""
+    """Return whether each call contains a call that has a rule; the result then has the inner call instead."""
     leaves = np.zeros(len(parent), np.bool_)
     above = nearest_above(parent, is_operator, with_rule)
     while len(above):

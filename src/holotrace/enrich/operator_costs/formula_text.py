@@ -12,7 +12,7 @@ from holotrace.enrich.operator_costs.cost import UnknownCostError
 from holotrace.errors import InvalidOptionError
 
 FUNCTIONS = ("elements", "bytes", "size", "element_bytes", "number", "min", "max")
-"""Functions for formulas: an input's elements, bytes, one size or bytes per element, and an argument's number."""
+"""Functions for formulas: elements, bytes, one size and bytes per element of an input; the number in an argument."""
 
 _ALLOWED = (
     *(ast.Expression, ast.BinOp, ast.UnaryOp, ast.Call, ast.Constant, ast.Name, ast.Load),
@@ -21,7 +21,7 @@ _ALLOWED = (
 
 
 def checked_formula(text: object, where: str) -> str:
-    """Return the text of a formula if it is valid; `where` names its rule in error messages.
+    """Return the text of a formula if it is valid; `where` names the rule in error messages.
 
     Raises:
         InvalidOptionError: the text is not arithmetic with numbers and `FUNCTIONS`.

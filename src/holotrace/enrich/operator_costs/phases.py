@@ -30,12 +30,12 @@ def phases(rank_trace: RankTrace, rows: pl.Series) -> pl.Series:
 
     Activation checkpointing repeats the forward pass inside the backward pass. Autograd records the repeated operators:
     they are inside a backward operator and have a sequence number, but no `forward_thread_id`. With
-    `create_graph=True`, operators that compute gradients look the same. Therefore, an operator is recomputation only if
-    a call outside the backward pass also has the same name and shapes.
+    `create_graph=True`, operators that compute gradients look the same. Therefore, an operator counts as recomputation
+    only if a call outside the backward pass also has the same name and shapes.
 
     Autograd does not record a compiled backward pass. An operator in a compiled backward pass is recomputation if a
-    forward call has the same shapes and strides. Gradients are computed with one factor transposed, so their strides
-    differ.
+    forward call has the same shapes and strides. Operators that compute gradients have one transposed factor, so
+    their strides differ.
     """
     stacks, at = call_stacks(rank_trace), rows.to_numpy()
     parent = stacks["parent_row"].to_numpy()
@@ -63,7 +63,7 @@ def phases(rank_trace: RankTrace, rows: pl.Series) -> pl.Series:
 
 
 def _records_for_autograd(rank_trace: RankTrace, stacks: pl.DataFrame) -> _Bools:
-    """Return whether each row is an operator with a sequence number but without the thread of a forward operator."""
+    """Return whether each row is an operator with a sequence number but no `forward_thread_id`."""
     details = rank_trace.table("operators", ["event_index", "sequence_number", "forward_thread_id"])
     numbered = (pl.col("sequence_number") >= 0) & (pl.col("forward_thread_id").fill_null(0) == 0)
     rows = rows_of_events(stacks, details.filter(numbered)["event_index"])

@@ -28,7 +28,7 @@ _Rows = npt.NDArray[np.int64]
 class RelatedOperators(NamedTuple):
     """The operators on which the cost of each call depends.
 
-    numbers  for each call, the row in `lists` with its operators; null if it has none
+    numbers  for each call, the row of its related operators in `lists`; null if it has none
     lists    distinct lists of operators: name, shapes, types and values of each, as texts
     """
 

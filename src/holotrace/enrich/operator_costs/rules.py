@@ -54,7 +54,7 @@ class Rule:
     pattern   regular expression that matches the whole name of the operator
     formula   computes the cost from the recorded inputs; its docstring states the formula
     source    where the formula comes from
-    is_whole  whether the cost includes the cost of all operators inside
+    is_whole  whether the cost includes the costs of all operators inside the call
     reads     other operators that the formula reads: operators inside the call, or the forward call of a gradient
     """
 
@@ -346,7 +346,7 @@ def add_rule(  # noqa: PLR0913 -- the columns of the table
         flops: instead of `formula`: the operations of one call, as text such as `"2 * elements(0)"`.
         bytes: instead of `formula`: the bytes that one call moves, as text.
         work: "matrix" if tensor cores can do the arithmetic, "vector" if they cannot, "copy" if there is no arithmetic.
-        is_whole: whether the cost includes the costs of all operators inside.
+        is_whole: whether the cost includes the costs of all operators inside the call.
         source: where the formula comes from.
 
     Raises:

@@ -25,7 +25,7 @@ _HOST_COLUMNS = ("name", "start_ns", "end_ns", "track_id")
 
 @derived_under_rules
 def roles(rank_trace: RankTrace) -> dict[str, Intervals]:
-    """Return the times of each of the `ROLES`, on any thread, stream or device, as disjoint intervals in order.
+    """Return when each of the `ROLES` applies on any thread, stream or device, as disjoint intervals in order.
 
     kernel          kernels that compute
     memcpy, memset  copies and memsets on the devices

@@ -21,7 +21,7 @@ _STEP_KINDS = (EventKind.CPU_OP, EventKind.USER_ANNOTATION)
 """Only host kinds, because the profiler repeats steps on the device (GPU_USER_ANNOTATION) with later times."""
 
 _ENOUGH_WORK = 0.8
-"""The last window was cut short if it launched less than this fraction of the work of the window before it."""
+"""The last window counts as cut short if it launched less than this fraction of the work of the window before it."""
 
 _BEFORE_ALL = np.iinfo(np.int64).min
 """A time before all other times."""
@@ -103,7 +103,7 @@ def extended_by_work(host: pl.DataFrame, work: pl.DataFrame) -> pl.DataFrame:
 
     Args:
         host: window, start_ns, end_ns; sorted by start_ns.
-        work: start_ns, end_ns and row (in `host`, of the window that launched the work, or null).
+        work: start_ns, end_ns, and row: the row in `host` of the window that launched the work, or null.
     """
     per_row = (
         work.drop_nulls("row")

@@ -131,7 +131,7 @@ class PluginAttribution(Attribution):
         return owners.select("event_index").join(kernels, on="event_index")
 
     def kernels_of_unknown_size(self, kernels: pl.DataFrame) -> pl.DataFrame:
-        """Return no kernels, because the plugin counts a kernel without blocks per SM as a kernel with 0 blocks."""
+        """Return no kernels, because the plugin takes unknown blocks per SM as 0."""
         return kernels.clear()
 
     # Steps
@@ -177,7 +177,7 @@ class PluginAttribution(Attribution):
         return 0
 
     def waiting_of_steps(self, counts: pl.Expr) -> pl.Expr:
-        """Keep the waiting time of steps without collectives null."""
+        """Leave the waiting time of steps without collectives null."""
         return counts
 
     def steps_in_means(self, per_step: pl.DataFrame) -> pl.DataFrame:
@@ -214,7 +214,7 @@ class PluginAttribution(Attribution):
     # Memory
 
     def nodes_of_memory_events(self, rank_trace: RankTrace) -> Rows:
-        """Find the nodes only by thread number, with float times."""
+        """Find the nodes by thread number alone, with float times."""
         return plugin_nodes_of_memory_events(rank_trace)
 
     def operator_and_caller(self, parent: Rows, is_counted: Bools, node: Rows) -> tuple[Rows, Rows]:
@@ -227,7 +227,7 @@ class PluginAttribution(Attribution):
         return events.filter(pl.col("device_number").is_in(SHOWN_DEVICES))
 
     def blocks_in_window(self, events: pl.DataFrame, window: TimeWindow) -> pl.DataFrame:
-        """Pair allocations and frees in the window only by address."""
+        """Pair the allocations and frees in the window by address alone."""
         return plugin_blocks_in_window(events, window)
 
     def nodes_in_window(self, nodes: pl.DataFrame, events: pl.DataFrame, window: TimeWindow) -> pl.DataFrame:

@@ -60,7 +60,7 @@ def communication_kernels(rank_trace: RankTrace) -> pl.DataFrame:
 
 @derived
 def communication_nodes(rank_trace: RankTrace) -> pl.DataFrame:
-    """Return the communication nodes, one for each external id; of events with the same id, only the last one is used.
+    """Return the communication nodes, one for each external id: the last event with this id.
 
     A rank that uses both NCCL and gloo has no nodes, because the plugin does not distinguish them.
 

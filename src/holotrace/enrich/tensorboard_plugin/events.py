@@ -67,7 +67,7 @@ _COLUMNS = [
     *("event_index", "start_ns", "duration_ns", "category", "name", "track_id", "device", "correlation", "external_id"),
 ]
 _LATE_END_NS = 86_400_000_000
-"""A day in milliseconds, which the plugin mistook for microseconds (86.4 s)."""
+"""86.4 s: the plugin's authors meant a day (86,400,000 ms), but the file's times are in microseconds."""
 
 _STEP_NUMBER = r"#(\d+)"
 

@@ -63,7 +63,9 @@ def plugin_blocks(events: pl.DataFrame) -> pl.DataFrame:
 
 
 def visited_nodes(nodes: pl.DataFrame, events: pl.DataFrame, is_in_window: pl.Series) -> npt.NDArray[np.bool_]:
-    """Return which nodes in the window the plugin visited: roots, and children of roots or of nodes with events.
+    """Return which nodes in the window the plugin visited.
+
+    It visited roots, and children of roots or of nodes that have events in or below them.
 
     Args:
         nodes: the host trees.

@@ -15,7 +15,7 @@ _KERNELS = re.compile(
     r"direct_group|xmma_implicit_gemm|xmma_sparse_conv|xmma_warp_specialized_implicit_gemm|xmma_gemm|"
     r"xmma_sparse_gemm|c1688"
 )
-"""Words in the names of kernels that use tensor cores, without AMD kernels and NVIDIA kernels after early Ampere."""
+"""Words in the names of kernels on tensor cores; AMD kernels, and NVIDIA kernels after early Ampere, are missing."""
 
 
 @derived

@@ -19,10 +19,10 @@ class Doubt:
 
     rule         name of the rule
     sentence     what was found and what it means
-    count        events or intervals that break the rule
+    count        number of events or intervals that break the rule
     event_index  the event to look at first; None if the rule is not about events
     times        when the numbers of the trace may be wrong; empty if the doubt has no particular time
-    device, stream  None if the doubt is about the host, or all devices or streams
+    device, stream  None if the doubt is about the host, or about all devices or streams
     from_ns, to_ns  where to look, if `times` is empty; None if there is no such time
     """
 

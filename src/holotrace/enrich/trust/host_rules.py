@@ -18,8 +18,8 @@ from holotrace.store.trace import RankTrace
 from holotrace.units import counted, duration_text, times_text
 
 LATEST_END_NS = 20_000
-"""Work may seem to end this long after a wait for it, because the clocks of host and device are compared only from time
-to time; a healthy MI300 shows 8 µs."""
+"""Work may seem to end up to this long after the wait for it, because the clocks of host and device are compared only
+from time to time; on a healthy MI300, the difference is 8 µs."""
 
 FEWEST_LOST_LAUNCHES = 10
 SHORTEST_GAP_NS = 1_000_000
@@ -128,7 +128,7 @@ def gaps_in_host_recording(rank_trace: RankTrace) -> Iterator[Doubt]:
 
 
 def _recorded_waits(rank_trace: RankTrace) -> pl.DataFrame:
-    """Return the waits that the profiler recorded, with device and stream (null if for a whole device)."""
+    """Return the waits that the profiler recorded, with device and stream (null in waits for a whole device)."""
     details = rank_trace.table("synchronisations", ["event_index", "sync_kind"])
     columns = ["event_index", "start_ns", "end_ns", "device", "stream"]
     rows = event_ranges(rank_trace, [EventKind.SYNCHRONISATION], columns).join(details, on="event_index")
@@ -149,7 +149,7 @@ def _waits_by_name(rank_trace: RankTrace) -> pl.DataFrame:
 
 
 def _running_after(rank_trace: RankTrace, waits: pl.DataFrame) -> pl.DataFrame:
-    """Add `last_ns`, when all work that was launched before each wait has ended; null if there is none."""
+    """Add `last_ns`, when all work that was launched before each wait has ended; null if there is no such work."""
     rows = device_rows(rank_trace).select("device", "stream", "end_ns")
     launched = rows.hstack(launches(rank_trace).select("launch_start_ns"))
     work = launched.drop_nulls("launch_start_ns").sort("launch_start_ns")

@@ -36,7 +36,7 @@ class ExaminedRank(NamedTuple):
 
     doubts         the doubts about this rank alone
     recording      facts to compare with other ranks
-    busy_ns        time in which any device of the rank works
+    busy_ns        time in which any device of the rank is busy
     doubtful_busy  the part of the busy time in which a rule is broken
     """
 

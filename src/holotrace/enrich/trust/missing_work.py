@@ -55,7 +55,7 @@ def incomplete_graph_replays(rank_trace: RankTrace) -> Iterator[Doubt]:
 
 
 def launches_without_work(rank_trace: RankTrace) -> Iterator[Doubt]:
-    """Doubt idle time after calls that launched a kernel that is missing in the trace.
+    """Doubt idle time after calls whose kernel is missing from the trace.
 
     Launches before the first launch with recorded work, or after the last one, are ignored, because a recording often
     lacks device work at its start and end. Launches during a capture are also ignored, because they only add nodes to a
@@ -111,7 +111,7 @@ def _place_text(device: int | None, stream: int | None) -> str:
 
 
 def _idle_within(rank_trace: RankTrace, calls: pl.DataFrame, device: int | None) -> Intervals:
-    """Return when the device (for None, every device) is idle between the start_ns and until_ns of any call."""
+    """Return when the device (if None, all devices at once) is idle between the start_ns and until_ns of any call."""
     work = device_work(rank_trace)
     here = work if device is None else work.filter(pl.col("device") == device)
     return intersection(union(calls["start_ns"].to_numpy(), calls["until_ns"].to_numpy()), gaps(*intervals_of(here)))

@@ -64,7 +64,7 @@ def _begin_ns(rank_trace: RankTrace) -> int:
 
 
 def _host_lines(rank_trace: RankTrace, calls: pl.DataFrame) -> Lines:
-    """Return one timeline for each thread that requests calls, and one for each call that another thread performs."""
+    """Return one timeline per requesting thread, and one for each call that a thread performs for another thread."""
     known = host_ranges(rank_trace)
     announced = steps(rank_trace)["track_id"].head(1).to_list()
     main = main_track(known, *(announced or [None]))
@@ -91,7 +91,7 @@ def _tracks(rank_trace: RankTrace, calls: pl.DataFrame, main: int) -> tuple[_Row
 def _with_workers(
     calls: pl.DataFrame, threads: list[Runs], line: _Rows, own_track: _Rows, is_apart: npt.NDArray[np.bool_]
 ) -> Lines:
-    """Add a timeline for each call that another thread performs after that thread's previous call."""
+    """Add a timeline for each call that a worker thread performs, which first waits for the worker's previous call."""
     start, end = calls["start_ns"].to_numpy(), calls["end_ns"].to_numpy()
     asked = np.minimum(calls["asked_ns"].fill_null(pl.Series(start)).to_numpy(), start)
     apart = np.flatnonzero(is_apart)
@@ -118,7 +118,7 @@ def _with_workers(
 
 
 def _previous(own_track: _Rows) -> _Rows:
-    """Return the previous call on the thread that performs each call, or -1; calls are sorted by start."""
+    """For each call, return the previous call on the thread that performs it, or -1; calls are sorted by start."""
     rows = pl.DataFrame({"track": own_track}).with_row_index("row")
     return rows.select(pl.col("row").cast(pl.Int64).shift(1).over("track").fill_null(NO_CALL))["row"].to_numpy()
 

@@ -14,7 +14,7 @@ _Rows = npt.NDArray[np.int64]
 
 NO_LINE = -1
 LAUNCH_DELAY, SYNCHRONISATION, UNKNOWN = -1, -2, -3
-"""Causes without a name; these numbers replace a row of the table of causes."""
+"""Causes without a name; these numbers are used instead of row numbers in the table of causes."""
 
 RUNS: dict[str, pl.DataType | type[pl.DataType]] = {
     "line": pl.Int32,
@@ -43,7 +43,7 @@ class Lines(NamedTuple):
         parent     int32  the line from which this one branches off at parent_ns; -1 if earlier time is unknown
         parent_ns  int64
 
-    positions for each call of the rank, the line and the time at which it starts:
+    positions for each call of the rank, its line, and the time at which the call starts:
 
         line   int32  -1 if its history is unknown
         at_ns  int64
@@ -55,7 +55,7 @@ class Lines(NamedTuple):
 
     @classmethod
     def empty(cls) -> Lines:
-        """Return the lines of a rank without calls."""
+        """Return the lines of a rank that has no calls."""
         return cls(pl.DataFrame(schema=RUNS), pl.DataFrame(schema=LINE), pl.DataFrame(schema=POSITIONS))
 
     def before(self, calls: _Rows, since_ns: _Rows) -> pl.DataFrame:

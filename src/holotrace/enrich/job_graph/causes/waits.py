@@ -7,7 +7,7 @@ import polars as pl
 from holotrace.enrich.across_ranks.arrivals import ALIGNED_CLOCKS
 
 NOT_TOGETHER, BY_CLOCKS, WITHOUT_COUNTERPART = -1, -2, -3
-"""Unknown causes; these numbers replace a row of the table of causes."""
+"""Unknown causes; these numbers are used instead of row numbers in the table of causes."""
 
 _TARGETS: dict[str, pl.DataType | type[pl.DataType]] = {
     "wait": pl.Int64,

@@ -262,7 +262,7 @@ def _numbers(known: _Int64, nodes: _Int64, first: int, extra: int) -> tuple[_Int
 
 
 def _delays(graph: JobGraph) -> npt.NDArray[np.float64]:
-    """Return how far the measured time of each binding edge exceeds its length; 0 for other edges."""
+    """Return by how much the measured time of each binding edge exceeds its length; 0 for other edges."""
     delays = np.zeros(len(graph.length_ns))
     binds = graph.binding[graph.binding != NO_EDGE]
     source, target = graph.edges.source[binds], graph.edges.target[binds]
@@ -273,7 +273,7 @@ def _delays(graph: JobGraph) -> npt.NDArray[np.float64]:
 def _delayed_ends(
     graph: JobGraph, source: _Int64, target: _Int64, length: npt.NDArray[np.float64]
 ) -> tuple[_Int64, _Int64, npt.NDArray[np.float64]]:
-    """Return the edges to the ends of those calls that their own rank delayed; each edge is lengthened by the delay."""
+    """Return the edges to the ends of calls that the call's own rank delayed, each lengthened by the delay."""
     delays = _delays(graph)
     rows = np.flatnonzero((graph.type == JoinType.CHAIN) & (delays > 0))
     late_source, late_target = (side[rows].astype(np.int64) for side in (graph.edges.source, graph.edges.target))

@@ -56,7 +56,7 @@ def with_peers_median(window: JobWindow, within: Mapping[int, RankEdges], change
 
 
 def _signatures(window: JobWindow) -> dict[int, tuple[tuple[object, ...], ...]]:
-    """Return the kinds and sizes of the calls of each rank in its window, in the order of its graph."""
+    """Return the kinds and sizes of each rank's calls in its window, in the order of its graph."""
     calls = window.graph.calls.drop_nulls("start").sort("start")
     rows = calls.select("rank", "collective", "message_bytes", "group_size").iter_rows()
     signatures: dict[int, list[tuple[object, ...]]] = {rank: [] for rank in window.graphs}
@@ -66,7 +66,7 @@ def _signatures(window: JobWindow) -> dict[int, tuple[tuple[object, ...], ...]]:
 
 
 def _replaced(window: JobWindow, within: Mapping[int, RankEdges], rank: int, peers: Sequence[int]) -> RankEdges:
-    """Return the median peer's edges: its calls get the node numbers of this rank's calls, other nodes new numbers."""
+    """Return the median peer's edges; its calls get this rank's node numbers, and its other nodes get new numbers."""
     peer = sorted(peers, key=lambda other: (_work_ns(window.graphs[other]), other))[(len(peers) - 1) // 2]
     own, other = _nodes_of_calls(window.graphs[rank]), _nodes_of_calls(window.graphs[peer])
     source, target, length_ns = within[peer]

@@ -43,7 +43,7 @@ class ChangedRank(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class _Named(EqualByContent):
-    """The graph and the names of its activities, which changes use to select activities."""
+    """The graph, and the names of its activities, by which changes select activities."""
 
     graph: EventGraph
     window: str

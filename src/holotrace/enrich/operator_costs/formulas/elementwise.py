@@ -151,7 +151,7 @@ def broadcast(shapes: list[Shape]) -> Shape:
 
 
 def promoted(arguments: Arguments, tensors: list[int]) -> str | None:
-    """Return the element type of the result; scalar tensors matter only if their kind of number is higher."""
+    """Return the element type of the result; scalar tensors matter only if their kind is higher (real over integer)."""
     types = [(type_name(arguments.type(index)), bool(arguments.dims[index])) for index in tensors]
     if any(kind not in _PROMOTION for kind, _ in types):
         return types[0][0]

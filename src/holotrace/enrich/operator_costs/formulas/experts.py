@@ -16,7 +16,7 @@ FUSED = re.compile(
     r"(vllm|sglang)::(in|out)place_fused_experts|aiter::fused_moe_?|vllm::rocm_aiter_fused_moe"
     r"|vllm::(flashinfer_fused_moe_blockscale_fp8|fi_trtllm_fp8_per_tensor_moe)"
 )
-"""Operators inside a layer with tokens and the weights of both products as inputs."""
+"""Operators inside a layer that take the tokens and the weights of both products."""
 
 _CHOOSES = re.compile(r"top_?k|sort", re.IGNORECASE)
 _INTEGERS = {"int8", "int16", "int32", "int64", "uint8", "uint16", "uint32"}
@@ -73,8 +73,8 @@ def fused_experts_into(arguments: Arguments) -> Cost:
 def chosen_experts(arguments: Arguments, hidden: int = 0) -> Cost:
     """Like `fused_experts`, with the arguments `tokens, chosen experts, their scores, weights, …`, perhaps with biases.
 
-    The first four consecutive whole numbers are size and rank in the group that splits each expert, then size and rank
-    in the group that divides the experts among its ranks.
+    The first four consecutive whole numbers are the size of the group that splits each expert and the rank's position
+    in this group, then the same for the group that divides the experts among its ranks.
     """
     weights = [index for index in arguments.tensors() if index > hidden + 2 and len(arguments.shape(index)) == 3][:2]  # noqa: PLR2004 -- experts, rows, columns
     if len(weights) != 2:  # noqa: PLR2004 -- of both products
@@ -217,7 +217,7 @@ def _layer(hidden: int, weights: Weights) -> _Layer | None:
 
 
 def _weights_inside(arguments: Arguments, experts: int, hidden: int) -> list[Weights]:
-    """Return the distinct pairs of weights that fit the tokens, from the inputs of operators inside."""
+    """Return the distinct pairs of weights that fit the tokens, from the inputs of the operators inside the call."""
     found = dict.fromkeys(
         (tuple(call.dims[index]), call.type(index), call.element_bytes(index))
         for call in arguments.related
@@ -237,7 +237,7 @@ def _is_weights(call: Arguments, index: int, experts: int) -> bool:
 
 
 def _chosen_inside(arguments: Arguments, experts: int) -> int:
-    """Return how many experts each token chooses, according to operators inside that choose or sort experts."""
+    """Return how many experts each token chooses, from the operators inside the call that choose or sort experts."""
     numbers = {
         number
         for call in arguments.related

@@ -28,7 +28,8 @@ https://github.com/AMD-AGI/TraceLens/blob/main/TraceLens/PerfModel/triton_compil
 def generated(arguments: Arguments) -> Cost:
     """FLOPs: elements · operations in the name, or 2·M·N·K for matrix-product templates. Bytes: every tensor once.
 
-    A tensor that the kernel changes in place also counts once, because the trace does not show which tensors change.
+    Even a tensor that the kernel changes in place counts only once, because the trace does not show which tensors
+    change.
     Operations and bytes that the compiler recorded (`kernel_flop`, `kernel_num_gb`) take precedence.
     """
     fused = _NAME.match(arguments.operator)
@@ -68,7 +69,7 @@ def _product(arguments: Arguments) -> int | None:
 
 
 def operations_each(fused: str) -> int:
-    """Return the operations per element of the operators in a kernel's name, such as `add_mean_mul_pow_rsqrt`.
+    """Return the operations per element for all operators in a kernel's name, such as `add_mean_mul_pow_rsqrt`.
 
     >>> operations_each("add_mean_mul_pow_rsqrt")
     7

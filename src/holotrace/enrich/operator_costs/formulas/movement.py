@@ -136,10 +136,10 @@ def tensor_lists(
 def listed_element_bytes(arguments: Arguments) -> int:
     """Return the bytes of an element in a list of tensors, from the template arguments of the kernels.
 
-    The profiler records the shapes in a list but not their element type.
+    The profiler records the shapes of the tensors in a list, but not their element type.
 
     Raises:
-        UnknownCostError: the names of the kernels do not show it.
+        UnknownCostError: the names of the kernels do not show the element type.
     """
     for kernel in arguments.kernels:
         if opaque := _OPAQUE.search(kernel):

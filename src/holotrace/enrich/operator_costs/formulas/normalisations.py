@@ -1,9 +1,9 @@
 """Compute the costs of normalisations and softmax: a few operations per element; reading and writing dominate.
 
 E is the number of elements, C the number of parameters or channels, R the number of rows. Operations are counted as in
-TraceLens, so the results of both tools can be compared:
-https://github.com/AMD-AGI/TraceLens/blob/main/TraceLens/PerfModel/perf_model.py Bytes count every tensor once;
-TraceLens' `bytes_moved` differs if it counts channels as statistics.
+TraceLens, so the results of both tools can be compared. Bytes include every tensor once; TraceLens' `bytes_moved`
+differs where TraceLens counts channels as statistics. Source:
+https://github.com/AMD-AGI/TraceLens/blob/main/TraceLens/PerfModel/perf_model.py
 """
 
 from __future__ import annotations
@@ -105,7 +105,7 @@ def softmax_backward(arguments: Arguments) -> Cost:
 
 
 def _forward(arguments: Arguments, flops: int, parameters: tuple[int, ...], *, statistics: int) -> Cost:
-    """Return the cost of a forward pass that also writes `statistics` bytes."""
+    """Return the cost of a forward pass that also writes `statistics` bytes of statistics."""
     read = sum(arguments.bytes(index) for index in parameters if arguments.is_given(index))
     moved = arguments.bytes(0) + arguments.elements(0) * arguments.element_bytes(0) + read + statistics
     return Cost(flops, moved, "vector", arguments.precision(0))

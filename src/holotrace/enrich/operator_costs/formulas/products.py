@@ -94,7 +94,7 @@ def _summed_in_groups(arguments: Arguments) -> Cost:
 def recurrent(arguments: Arguments, passes: int = 1) -> Cost:
     """RNN, LSTM, GRU over T steps of B sequences. FLOPs: 2·T·B·(elements of weights) per pass. Bytes: weights, input.
 
-    The backward pass is two passes: one for the gradients of inputs, one for the gradients of weights.
+    The backward pass counts as two passes: one for the gradients of inputs, one for the gradients of weights.
     """
     sequence = arguments.shape(0, 3)
     weights = [shape for shape in _weights(arguments) if len(shape) == 2]  # noqa: PLR2004 -- matrices, not biases

@@ -88,7 +88,7 @@ def negative_log_likelihood(arguments: Arguments) -> Cost:
 def negative_log_likelihood_backward(arguments: Arguments) -> Cost:
     """FLOPs: 1 for each target. Bytes: one element written for each target, and the targets.
 
-    Another operator fills the other elements of the gradient with zeros.
+    A separate operator fills the remaining elements of the gradient with zeros.
     """
     targets = arguments.elements(2)
     return Cost(targets, targets * arguments.element_bytes(1) + arguments.bytes(2), "vector", arguments.precision(1))
@@ -103,7 +103,7 @@ def loss(arguments: Arguments) -> Cost:
 
 
 def remaining(shape: Shape, reduced: list[int] | None) -> Shape:
-    """Return the sizes of the dimensions that are not reduced; if `reduced` is empty, all are reduced."""
+    """Return the sizes of the dimensions that are not reduced; if `reduced` is empty, all of them are reduced."""
     if not reduced:
         return ()
     places = {place % len(shape) for place in reduced} if shape else set()

@@ -76,7 +76,7 @@ def backward(arguments: Arguments, products: int) -> Cost:
 
 
 def _forward(arguments: Arguments, products: int) -> Cost:
-    """Return the cost of the forward call, with the precision in the names of the backward kernels."""
+    """Return the cost of the forward call, with the precision that the backward kernels' names show."""
     if not arguments.related:
         message = "the shapes are unknown, because the forward call of this gradient was not recorded"
         raise UnknownCostError(message)
@@ -91,7 +91,7 @@ def grouped(arguments: Arguments) -> Cost:
     weights = [index for index in others if len(arguments.shape(index)) == 2 and arguments.shape(index)[1] == width]  # noqa: PLR2004 -- columns and K
     columns = {arguments.shape(index)[0] for index in weights}
     if len(columns) != 1 or not width:
-        message = "the weights of the groups do not have one shape"
+        message = "the weights of the groups do not all have the same shape"
         raise UnknownCostError(message)
     count = arguments.elements(rows) // width
     result = count * columns.pop()
