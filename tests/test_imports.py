@@ -16,7 +16,7 @@ SOURCE = Path(holotrace.__file__).parent
 HTA_INTERFACE = Path(hta.__file__).parent
 
 IMPORTED_BY_NAME = {
-    "holotrace/catalogue.py": "the catalogue names the folders of its questions, below",
+    "holotrace/catalogue.py": "the catalogue lists its questions by folder name; their modules are in lower layers",
     "holotrace/cli/group.py": "commands are imported when they run, from modules below",
     "holotrace/questions/question.py": "a question imports the computation and tables of its own folder on first use",
     "holotrace/figures.py": "figures are imported on first use, from the analyses below; they load plotly",

@@ -197,7 +197,7 @@ def test_a_time_belongs_to_the_window_that_began_last() -> None:
 
 
 def extended(builder: TraceBuilder, annotation: str | None = None) -> list[tuple[int, int, int]]:
-    """Return number, start and end in µs of the windows with their device work."""
+    """Return the number, start and end (µs) of each window, extended to the end of its device work."""
     (rank_trace,) = builder.build().ranks.values()
     table = device_extended_windows(rank_trace, annotation)
     return [(window, start // 1_000, end // 1_000) for window, start, end in table.rows()]

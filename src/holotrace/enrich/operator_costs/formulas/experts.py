@@ -274,7 +274,7 @@ def _maps_experts(arguments: Arguments, index: int) -> bool:
 
 
 def _reaches_all(experts: int, chosen: int, tokens: int) -> bool:
-    """Whether evenly spread tokens leave less than half an expert unused on average: E·(1 - k/E)^T < 1/2."""
+    """Whether, with evenly spread tokens, the expected number of unused experts is below 0.5: E·(1 - k/E)^T < 1/2."""
     if chosen >= experts:
         return True
     return experts * (1 - chosen / experts) ** min(tokens, 1 << 40) < 1 / 2
