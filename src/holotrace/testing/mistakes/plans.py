@@ -299,7 +299,7 @@ def _in_turn(rule: str, job: JobOptions, dice: random.Random) -> Pair:
 
 
 def _with_branches(job: JobOptions, dice: random.Random) -> JobOptions:
-    """Add branches: ones that overlap on two streams, that each fill the device, or that need each other's results."""
+    """Add two branches: they overlap on two streams, each fill the device, or need each other's results."""
     kind = dice.choice(("parallel_branches", "full_branches", "dependent_branches"))
     chain_ns = 0.15 * step_ns_of(job) / job.layers
     return job.with_remedy(kind, chain_ns if kind == "dependent_branches" else 300_000)
@@ -499,7 +499,7 @@ _REMEDIES: dict[str, Callable[[JobOptions], JobOptions]] = {
     "exposed_communication": lambda job: replace(job, link_gb_per_s=100_000, link_latency_ns=0),
     "exposed_on_one_rank": lambda job: replace(job, link_gb_per_s=100_000, link_latency_ns=0),
 }
-"""Remedies for causes that a job may have even if none was planted."""
+"""Remedies for causes that a job may have even if no mistake was planted."""
 
 
 def remedied(job: JobOptions, rule: str) -> JobOptions | None:

@@ -12,7 +12,7 @@ import * as colours from "../drawing/colours.js";
 const POLL_MS = 60;
 
 /**
- * Convert an error answer, which may not be JSON.
+ * Convert an error response, which may not be JSON, to an Error.
  * @param {Response} response
  */
 const errorOf = async (response) => {
