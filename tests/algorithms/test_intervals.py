@@ -170,7 +170,7 @@ def test_states_of_two_classes() -> None:
 
 
 def test_lengths_stay_exact_at_epoch_nanoseconds() -> None:
-    """A million intervals of 1 ns cover exactly a million, although floats at 1.7e18 ns are off by up to 128 ns."""
+    """A million intervals of 1 ns cover exactly 1,000,000 ns, although floats at 1.7e18 ns are off by up to 128 ns."""
     starts = np.arange(1_000_000, dtype=np.int64) * 3 + 1_725_000_000_000_000_000
 
     assert covered_length(starts, starts + 1) == 1_000_000

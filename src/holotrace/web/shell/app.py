@@ -156,7 +156,7 @@ def _shell(shown: _Shown, query: str | None, scheme: str) -> Component:
 
 @cache
 def _templates() -> dict[str, Any]:
-    """Return the template of the figures by theme; Plotly takes longer to build the templates than Dash the page."""
+    """Return the template of the figures by theme; Plotly builds them more slowly than Dash builds the page."""
     return {theme: template(theme).to_plotly_json() for theme in SURFACES}
 
 
