@@ -163,7 +163,7 @@ def test_states_split_the_time_between_first_start_and_last_end(classes: list[Pa
 
 
 def test_states_of_two_classes() -> None:
-    """With A at 0..10 and 20..30 and B at 5..15, neither runs for 5 ns, only A for 15, only B for 5, and both for 5."""
+    """With A at 0..10 and 20..30 and B at 5..15, only A runs for 15 ns, only B for 5, both for 5, and neither for 5."""
     durations = states([arrays([(0, 10), (20, 30)]), arrays([(5, 15)])])
 
     assert durations.tolist() == [5, 15, 5, 5]

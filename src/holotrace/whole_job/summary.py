@@ -228,7 +228,7 @@ def _findings(results: dict[str, Result]) -> tuple[str, ...]:
 
 
 def shown_analyses(whole: Summary) -> list[Analysis]:
-    """Return the analyses that ran; for a job without GPU work, only analyses with rows."""
+    """Return the analyses that ran; for a job without GPU work, only those whose tables have rows."""
     made = [analysis for analysis in ANALYSES if analysis.name in whole.results]
     return [analysis for analysis in made if whole.cpu_side.is_empty() or has_rows(whole.results[analysis.name])]
 

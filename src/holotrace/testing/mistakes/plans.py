@@ -129,7 +129,7 @@ def _counted(*amounts: float, shares: tuple[float, ...] = _DRAWN_SHARES) -> _Pla
 
 
 def _once(rule: str, job: JobOptions, _: random.Random) -> Pair:
-    """Plant a mistake that has no amount; if it costs too little, plant it in smaller jobs, where it costs more."""
+    """Plant a mistake of fixed size; if it costs too little, plant it in smaller jobs, where it costs more."""
     fewer_tokens = replace(job, tokens=job.tokens // 2, vocabulary=8_000)
     narrower = replace(fewer_tokens, hidden=job.hidden // 2)
     smaller = (job, replace(job, hidden=job.hidden // 2), fewer_tokens, narrower)
@@ -238,7 +238,7 @@ def _in_double(rule: str, job: JobOptions, dice: random.Random) -> Pair:
 
 
 def _backlog(rule: str, job: JobOptions, dice: random.Random) -> Pair:
-    """Let the host take longer than the device, which is still busy with work from before the recording."""
+    """Let the host take longer than the device; the device is still busy with work from before the recording."""
     job = replace(job, stacks=True, reads_loss=False, memory=False)
     return Pair(rule, job.with_mistake(rule, dice.uniform(1.5, 2.5) * step_ns_of(job)), job)
 
