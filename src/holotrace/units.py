@@ -88,7 +88,7 @@ def times_text(count: int) -> str:
 
 
 def unbroken(sentence: str) -> str:
-    r"""Return a sentence with no-break spaces between numbers and units, to keep both on one line.
+    r"""Return a sentence with no-break spaces between numbers and units, to keep each number and its unit on one line.
 
     >>> unbroken("rank 3 waits 1.5 ms (8.5 %)").split(" ")
     ['rank', '3', 'waits', '1.5\xa0ms', '(8.5\xa0%)']

@@ -27,7 +27,7 @@ _IS_NUMBER = re.compile(PLAIN_NUMBER)
 
 
 def bounded(text: str) -> str:
-    """Truncate a text that is too long to show, and append the number of missing characters."""
+    """Truncate a text that is too long to show, and append the number of characters that were cut off."""
     return (
         text if len(text) <= LONGEST_TEXT else f"{text[:LONGEST_TEXT]} ({len(text) - LONGEST_TEXT:,} more characters)"
     )

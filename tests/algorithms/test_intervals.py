@@ -163,14 +163,14 @@ def test_states_split_the_time_between_first_start_and_last_end(classes: list[Pa
 
 
 def test_states_of_two_classes() -> None:
-    """With A at 0..10 and 20..30 and B at 5..15, neither runs for 5 ns, only A for 15, only B for 5, and both for 5."""
+    """With A at 0..10 and 20..30 and B at 5..15, only A runs for 15 ns, only B for 5, both for 5, and neither for 5."""
     durations = states([arrays([(0, 10), (20, 30)]), arrays([(5, 15)])])
 
     assert durations.tolist() == [5, 15, 5, 5]
 
 
 def test_lengths_stay_exact_at_epoch_nanoseconds() -> None:
-    """A million intervals of 1 ns cover exactly a million, although floats at 1.7e18 ns are off by up to 128 ns."""
+    """A million intervals of 1 ns cover exactly 1,000,000 ns, although floats at 1.7e18 ns are off by up to 128 ns."""
     starts = np.arange(1_000_000, dtype=np.int64) * 3 + 1_725_000_000_000_000_000
 
     assert covered_length(starts, starts + 1) == 1_000_000

@@ -36,7 +36,7 @@ def assert_none_is_covered(intervals: list[Interval], lane: list[int]) -> None:
 
 @given(INTERVALS)
 def test_no_interval_covers_another_and_no_lane_is_wasted(intervals: list[Interval]) -> None:
-    """Intervals in a lane are sorted and disjoint; there are only as many lanes as intervals that overlap at once."""
+    """Intervals in a lane are sorted and disjoint; there are no more lanes than simultaneous intervals."""
     ordered, lane = drawn(intervals)
 
     assert ordered == sorted(intervals, key=lambda interval: (interval[0], interval[1], -interval[2]))

@@ -131,7 +131,7 @@ def test_the_function_name_alone(name: str, function: str) -> None:
     ],
 )
 def test_hostile_names_take_bounded_work(name: str) -> None:
-    """Deep nesting, missing brackets or 100 MB of text cost at most half a million calls and give short results."""
+    """Deep nesting, missing brackets or 100 MB of text lead to fewer than half a million calls and to short results."""
     assert count_calls(lambda: (signature(name), function_name(name))) < 500_000
     assert len(str(signature(name))) + len(function_name(name)) + len(demangled(name)) < 200_000
 

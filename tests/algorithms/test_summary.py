@@ -57,7 +57,7 @@ def test_no_rows_have_no_groups() -> None:
 
 @given(st.lists(st.tuples(st.integers(0, 3), st.integers(-(10**9), 10**9)), max_size=40))
 def test_the_statistics_of_numbers_equal_those_of_groups(pairs: list[tuple[int, int]]) -> None:
-    """Except for quartiles, `summary_by_number` returns the statistics of `summary`, even without values."""
+    """Except for quartiles, `summary_by_number` returns the statistics of `summary`, even if there are no values."""
     numbers, values = (np.array([pair[at] for pair in pairs], kind) for at, kind in ((0, np.uint32), (1, np.int64)))
 
     statistics = summary_by_number(numbers, values)

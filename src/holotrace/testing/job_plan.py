@@ -1,4 +1,4 @@
-"""Simulate a training job: when its work runs, on one true clock.
+"""Simulate when the work of a training job runs, on one true clock.
 
 The host of each rank makes calls one after another, and launches work ahead of its device. Work begins when its stream
 is free, its dependencies have ended, and its launch has reached the device. A collective begins on each rank when the

@@ -47,7 +47,7 @@ class StepTruth:
 
 @dataclass(frozen=True)
 class CollectiveTruth:
-    """One collective: the last rank to arrive, and the true time of its end. The ranks of the group are consecutive."""
+    """One collective: its last rank to arrive, and its true end. The ranks of the group are consecutive."""
 
     collective: str
     group: str

@@ -287,7 +287,7 @@ def _counter_events() -> st.SearchStrategy[dict[str, Any]]:
 
 
 def _layouts() -> st.SearchStrategy[_Layout]:
-    """Return layouts of JSON: compact, spaced or on several lines, escaping no, non-ASCII or all characters."""
+    """Return layouts of JSON: compact, spaced or on several lines; they escape all, non-ASCII or no characters."""
     return st.builds(
         _Layout,
         comma=st.sampled_from((",", ", ", ",\n    ", "\r\n,")),

@@ -52,7 +52,7 @@ def write_job(  # noqa: PLR0913 -- one option per property of the job
         straggler_delay_us: how much longer the slow rank's forward and backward passes take in each step.
         ranks_per_host: ranks that share a host, and therefore a clock.
         clock_offset_us: how far the clocks of all hosts except the first may be off, in either direction.
-        clock_drift_ppm: how fast or slow these clocks may run, in parts per million.
+        clock_drift_ppm: how much too fast or too slow these clocks may run, in parts per million.
         seed: seeds the clocks and the small variations in every duration.
 
     Returns:

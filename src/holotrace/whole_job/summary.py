@@ -222,13 +222,13 @@ _LOSSES = Plan(_losses_of_rank, _lost_in_all)
 
 
 def _findings(results: dict[str, Result]) -> tuple[str, ...]:
-    """Return the distinct findings of analyses with rows; other findings only name missing data."""
+    """Return the distinct findings of the analyses whose tables have rows; all others only name missing data."""
     with_rows = (result for result in results.values() if has_rows(result))
     return tuple(dict.fromkeys(finding for result in with_rows for finding in result.findings))
 
 
 def shown_analyses(whole: Summary) -> list[Analysis]:
-    """Return the analyses that ran; for a job without GPU work, only analyses with rows."""
+    """Return the analyses that ran; for a job without GPU work, only those whose tables have rows."""
     made = [analysis for analysis in ANALYSES if analysis.name in whole.results]
     return [analysis for analysis in made if whole.cpu_side.is_empty() or has_rows(whole.results[analysis.name])]
 

@@ -39,7 +39,7 @@ def test_one_meeting_bounds_the_offset_by_its_starts_and_ends() -> None:
 
 
 def test_clocks_that_never_meet_the_reference_are_bounded_through_others() -> None:
-    """Clock 1 is within 10 of the reference and clock 2 within 10 of clock 1: clock 2 is within 20 of the reference."""
+    """Clock 1 is within 10 of the reference, and clock 2 within 10 of clock 1, so clock 2 is within 20 of clock 0."""
     starts = marks_of([0, 0, 1, 1], [0, 1, 1, 2], [0, 0, 50, 50])
     ends = marks_of([0, 0, 1, 1], [0, 1, 1, 2], [10, 10, 60, 60])
     limits = Slopes(np.zeros(3), np.zeros(3))

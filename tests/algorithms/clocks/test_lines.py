@@ -16,7 +16,7 @@ def readings_of(*operations, is_together=True):
 
 
 def test_a_chain_of_clocks_is_followed_to_the_reference() -> None:
-    """Clock 1 is 100 ahead of clock 0, clock 2 is 30 behind clock 1; 0 and 2 never meet."""
+    """Clock 1 is 100 ahead of clock 0, clock 2 is 30 behind clock 1; clocks 0 and 2 have no common operation."""
     chain = [{0: t, 1: t + 100} for t in range(0, 900, 30)] + [{1: t + 100, 2: t + 70} for t in range(10, 900, 30)]
     readings = readings_of(*chain)
     graph = clock_graph(readings, 4, 0)
@@ -40,7 +40,7 @@ def test_one_late_end_does_not_move_the_line() -> None:
 
 
 def test_operations_that_end_together_lead_before_others() -> None:
-    """Clock 2 is compared with clock 1, because their operation ends together, not with clock 0 (only a message)."""
+    """Clock 2 is compared with clock 1, whose operation ends at the same time, not with clock 0 (only a message)."""
     together = readings_of({0: 5, 1: 5}, {1: 10, 2: 10})
     message = readings_of({0: 20, 2: 90}, is_together=False)
     operation = np.concatenate([together.operation, message.operation + 2])

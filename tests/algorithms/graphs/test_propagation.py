@@ -61,6 +61,6 @@ def test_amounts_add_up_and_are_right_to_a_few_units(known, given_amounts):
 
 
 def test_nodes_pass_on_only_to_earlier_nodes():
-    """A share from a node to itself raises an error."""
+    """A node that passes a share to itself raises an error."""
     with pytest.raises(ValueError, match="cycle"):
         pass_on(Shares(np.array([0, 1]), np.array([0]), np.array([1])), *(np.empty(0, np.int64),) * 3)

@@ -91,7 +91,7 @@ def test_no_intervals_give_empty_columns():
 
 
 def test_climbing_stops_at_the_wanted_rows():
-    """Row 0 contains 1, 1 contains 2, and 2 contains 3; for row 3 and wanted rows 0 and 2, the result is row 2."""
+    """Rows 0 to 3 are nested in this order; of the wanted rows 0 and 2, row 2 is the innermost that contains row 3."""
     parent, wanted = np.array([NO_PARENT, 0, 1, 2]), np.array([True, False, True, False])
     rows = np.array([3, 2, 1, 0])
 

@@ -29,7 +29,7 @@ def count_hits(torch: Operators, count: int) -> None:
 
 
 def copy_twice(torch: Operators, duration_ns: float) -> None:
-    """Make a tensor contiguous on the host, which copies it, then copy the result; each takes half of `duration_ns`."""
+    """Make a tensor contiguous on the host, then copy the result; each copy takes half of `duration_ns`."""
     x = Tensor((64, 128, 64))
     with torch.recorder.function("layers/mixer.py(31): shuffle"):
         for outer in ("aten::contiguous", "aten::clone"):

@@ -157,7 +157,7 @@ class Network:
                 torch.linear(hidden, self._weight(width, 4 * width), bias=True, efficiency=slow)
 
     def _activation(self, x: Tensor) -> None:
-        """Run the operators of the job's mistake or remedy, if it has one; then apply GELU."""
+        """Run the operators of the job's mistake or remedy, if any, then apply GELU."""
         torch = self.torch
         for place in range(int(self.amount("unfused_chain"))):
             operator, functor = _CHAIN[place % len(_CHAIN)]

@@ -129,7 +129,7 @@ def _counted(*amounts: float, shares: tuple[float, ...] = _DRAWN_SHARES) -> _Pla
 
 
 def _once(rule: str, job: JobOptions, _: random.Random) -> Pair:
-    """Plant a mistake that has no amount; if it costs too little, plant it in smaller jobs, where it costs more."""
+    """Plant a mistake of fixed size; if it costs too little, plant it in smaller jobs, where it costs more."""
     fewer_tokens = replace(job, tokens=job.tokens // 2, vocabulary=8_000)
     narrower = replace(fewer_tokens, hidden=job.hidden // 2)
     smaller = (job, replace(job, hidden=job.hidden // 2), fewer_tokens, narrower)
@@ -238,7 +238,7 @@ def _in_double(rule: str, job: JobOptions, dice: random.Random) -> Pair:
 
 
 def _backlog(rule: str, job: JobOptions, dice: random.Random) -> Pair:
-    """Let the host take longer than the device, which is still busy with work from before the recording."""
+    """Let the host take longer than the device; the device is still busy with work from before the recording."""
     job = replace(job, stacks=True, reads_loss=False, memory=False)
     return Pair(rule, job.with_mistake(rule, dice.uniform(1.5, 2.5) * step_ns_of(job)), job)
 
@@ -299,7 +299,7 @@ def _in_turn(rule: str, job: JobOptions, dice: random.Random) -> Pair:
 
 
 def _with_branches(job: JobOptions, dice: random.Random) -> JobOptions:
-    """Add branches: ones that overlap on two streams, that each fill the device, or that need each other's results."""
+    """Add two branches: they overlap on two streams, each fill the device, or need each other's results."""
     kind = dice.choice(("parallel_branches", "full_branches", "dependent_branches"))
     chain_ns = 0.15 * step_ns_of(job) / job.layers
     return job.with_remedy(kind, chain_ns if kind == "dependent_branches" else 300_000)
@@ -499,7 +499,7 @@ _REMEDIES: dict[str, Callable[[JobOptions], JobOptions]] = {
     "exposed_communication": lambda job: replace(job, link_gb_per_s=100_000, link_latency_ns=0),
     "exposed_on_one_rank": lambda job: replace(job, link_gb_per_s=100_000, link_latency_ns=0),
 }
-"""Remedies for causes that a job may have even if none was planted."""
+"""Remedies for causes that a job may have even if no mistake was planted."""
 
 
 def remedied(job: JobOptions, rule: str) -> JobOptions | None:

@@ -41,7 +41,7 @@ _PROFILED_RANGE_NS, _PROFILED_FUNCTION_NS = 2_500, 1_300
 """Time that the recording of Python functions adds to each operator or call, and to each function."""
 
 _MOST_LATE_NS = 2_000
-"""Largest difference between the times at which a collective ends on different ranks."""
+"""Largest difference between the end times of a collective on different ranks."""
 
 _CALLS = {"cudaLaunchKernel": 211, "cuLaunchKernelEx": 652, "cudaLaunchKernelExC": 430, "cudaMemcpyAsync": 41}
 

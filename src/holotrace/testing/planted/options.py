@@ -85,7 +85,7 @@ class PlantedOptions:
     layers                  number of layers in each pipeline stage
     layer_ns                time to compute the forward pass of a layer in one microbatch; the backward pass takes twice as long
     clock_offset_ns         how far the hosts' clocks may be off, in either direction
-    clock_drift_ppb         how fast or slow the clocks may run, in parts per 10^9
+    clock_drift_ppb         how much too fast or too slow the clocks may run, in parts per 10^9
     jitter                  how much each duration may vary, as a fraction of the duration
     has_stacks              whether Python functions and modules are recorded (with_stack=True)
     has_waits               whether stream waits are recorded (enable_cuda_sync_events)

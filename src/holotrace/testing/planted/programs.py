@@ -150,7 +150,7 @@ class DeviceProgram(Program):
         self.course.kernel("aten::copy_", COPY_KERNEL, _COPY_NS, late=self._delays("late_start"))
 
     def _host_delay(self) -> tuple[int, int] | None:
-        """Return a slow host's delay per launch; with it, a step's launches take `delay_ns` longer than its kernels."""
+        """Return a slow host's delay per launch, so that a step's launches take `delay_ns` longer than its kernels."""
         for cause, delay_ns in self._delays("slow_host"):
             layers = self.options.layers * self.options.microbatches
             return cause, (delay_ns + 3 * layers * self.options.layer_ns) // (2 * layers)

@@ -147,7 +147,7 @@ class RankCourse:
         delays: Sequence[tuple[int, int]] = (),
         late: Sequence[tuple[int, int]] = (),
     ) -> None:
-        """Launch a kernel from an operator; `delays` make it longer, and `late` makes it start later."""
+        """Launch a kernel from an operator; `delays` lengthen the kernel, and `late` delays its start."""
         with self.within("cpu_op", operator):
             start, args = self._launched("cudaLaunchKernel", stream, late)
             activity = ("kernel", name, self._module())

@@ -25,7 +25,7 @@ MOST_RANKS = 8
 """Maximum number of ranks listed for a finding, the costliest first."""
 
 MOST_RANKS_BESIDE = 4
-"""Maximum number of ranks in a finding's link to the timeline: the rank of its first event, then the costliest."""
+"""Maximum number of ranks in a finding's timeline link: the rank of the first event, then the costliest ranks."""
 
 _PAGES = {f"docs/reference/analyses/{question.name}.md": question for question in ANALYSES}
 

@@ -21,7 +21,7 @@ class Headline:
 
     verdict        one sentence
     step_ns        mean duration of the steady steps; None without steps
-    busy_fraction  share of the mean step (without steps: of the recording) in which a GPU works; None without GPU work
+    busy_fraction  share of the mean step (without steps: of the recording) with a busy GPU; None without GPU work
     rank_count     number of readable ranks
     gpus           names of the GPU models
     doubts         sentences that say why the verdict may not cover the whole job

@@ -1,4 +1,4 @@
-"""The pages that certainly have no data, according to the recorded events; the navigation dims their links."""
+"""The pages for which the recorded events certainly contain no data; the navigation dims their links."""
 
 from __future__ import annotations
 

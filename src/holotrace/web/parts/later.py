@@ -10,7 +10,7 @@ from dash.development.base_component import Component
 class Later(Component):
     """Children that are built after the figures are drawn or, with `after="tables"`, after the scripts of tables load.
 
-    Tables and folded lists delay the first figure if they are built before it, though readers see the figure first.
+    If tables and folded lists were built first, they would delay the first figure, which readers look at first.
     """
 
     _children_props: list[str] = []  # noqa: RUF012 -- as in all components of Dash

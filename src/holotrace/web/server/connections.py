@@ -1,9 +1,10 @@
 """A waitress server that keeps answering even if clients keep connections open without sending requests.
 
 By default, waitress accepts 100 connections. It closes a silent connection after two minutes, but never a connection
-that keeps sending single bytes. Therefore, 100 such connections block waitress before any token is checked. On this
-server, a request must arrive within half a minute. If all connections are in use, the server closes one that waits for
-a request.
+that keeps sending single bytes. Therefore, 100 such connections block waitress before any token is checked.
+
+With the server of this module, a request must arrive within half a minute. If all connections are in use, the server
+closes one that is waiting for a request.
 """
 
 from __future__ import annotations
@@ -101,7 +102,7 @@ class ConnectionServer(TcpWSGIServer):  # type: ignore[misc]  # waitress has no 
                 connection.end()
 
     def handle_accept(self) -> None:
-        """Accept a connection; if too many are open, close one that waits for a request."""
+        """Accept a connection; if too many are open, close one that is waiting for a request."""
         waiting = [connection for connection in self.active_channels.values() if connection.is_waiting]
         if len(self.active_channels) >= self._most_connections and waiting:
             _longest_waiting(waiting).end()

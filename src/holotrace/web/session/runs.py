@@ -2,7 +2,7 @@
 
 As in TensorBoard, a folder with at least one trace is a run, even if the trace cannot be read; the search continues in
 its subfolders. A store is also a run, but the search skips its subfolders. The server shows nothing outside the served
-folder: it ignores links to folders, links to files outside and, if the folder is a URL, entries in its listing that
+folder: it ignores links to folders, links to files outside it and, if the folder is a URL, entries in its listing that
 point outside.
 """
 

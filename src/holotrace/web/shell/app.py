@@ -149,14 +149,14 @@ def _shell(shown: _Shown, query: str | None, scheme: str) -> Component:
         navbar={"width": 230, "breakpoint": "md", "collapsed": {"mobile": True}},
         padding="md",
     )
-    known = {} if query is None else {"search": query}  # if the query is unknown here, the browser sends it later
+    known = {} if query is None else {"search": query}  # if no query is known, the browser sends it later
     stores = [dcc.Location(id="url", refresh="callback-nav", **known), dcc.Store(id="templates", data=_templates())]
     return dmc.MantineProvider([*stores, shell], id="theme", forceColorScheme=scheme)
 
 
 @cache
 def _templates() -> dict[str, Any]:
-    """Return the template of the figures by theme; Plotly takes longer to build the templates than Dash the page."""
+    """Return the template of the figures by theme; Plotly builds them more slowly than Dash builds the page."""
     return {theme: template(theme).to_plotly_json() for theme in SURFACES}
 
 

@@ -25,7 +25,7 @@ class Section(TypedDict):
 class Navigation(Component):
     """All links as one component.
 
-    Dash notifies each component of each change of the page, so a component per link delays the first figure.
+    Dash notifies each component of each change of the page, so a component per link would delay the first figure.
     """
 
     _children_props: list[str] = []  # noqa: RUF012 -- as in all components of Dash

@@ -93,7 +93,7 @@ def grid(name: str, table: Table, by: str, top: str) -> Component:
         dashGridOptions={
             "cacheBlockSize": CACHE_BLOCK,
             "maxBlocksInCache": 20,
-            "maxConcurrentDatasourceRequests": 1,  # of two concurrent requests, the grid would lose one
+            "maxConcurrentDatasourceRequests": 1,  # the grid would drop one of two concurrent requests
             "rowHeight": ROW_PX,
             "tooltipShowDelay": 300,
             "enableCellTextSelection": True,

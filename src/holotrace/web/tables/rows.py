@@ -109,7 +109,7 @@ class Rows:
 
 
 def ordered_rows(frame: pl.DataFrame, search: str, sort: Sequence[tuple[str, bool]]) -> pl.Series:
-    """Return the sorted numbers of the rows that match: a text contains `search`, or an integer equals `search`.
+    """Return the sorted numbers of the rows in which a text contains `search`, or an integer equals it.
 
     Case is ignored. Nulls come last, and rows with equal values stay in the order of the table.
     """

@@ -1,4 +1,4 @@
-"""The clocks of the ranks on the timeline; with them, ranks of different hosts share one axis."""
+"""The clocks of the ranks on the timeline; they let ranks on different hosts share one axis."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ from holotrace.units import duration_text
 from holotrace.web.timeline.waits import Waits
 
 MOST_OF_A_KIND = 20
-"""Maximum number of findings of each kind on a rank; the longest are kept."""
+"""Maximum number of findings of each kind on a rank; only the longest are shown."""
 
 SHORTEST_NS = 30_000
 """Minimum length of a gap or wait in ns, about the time of a launch; `holotrace.idle_time` has the same threshold."""

@@ -181,7 +181,7 @@ def _minimum(values: pl.Series) -> int:
 
 
 def _tracks(rank_trace: RankTrace, events: pl.DataFrame) -> tuple[npt.NDArray[np.int64], pl.DataFrame]:
-    """Return the track of each event, and the tracks with events in drawing order."""
+    """Return the track of each event and, in drawing order, all tracks that have events."""
     is_device = pl.col("kind").is_in([int(kind) for kind in _DEVICE_ROW_KINDS]).any().alias("is_device")
     counted = events.group_by("track_id").agg(is_device, pl.len().alias("event_count"))
     table = rank_trace.table("tracks")

@@ -19,7 +19,7 @@ compares their ranks."""
 
 _ANALYSIS = "stragglers"
 _LEAST_RANKS = 3
-"""With only two ranks, none is typical, and both are in view anyway."""
+"""With only two ranks, neither is typical, and both are in view anyway."""
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-// Creates elements of the page. Sets names from traces as text, never as markup.
+// Creates elements of the page. Inserts names from traces as text, never as markup.
 
 /**
  * @template {keyof HTMLElementTagNameMap} Tag

@@ -14,7 +14,7 @@ import { countedText, countText, durationText } from "../../units.js";
 const COLUMNS = [
   ["count", "count", "events that overlap the area"],
   ["total_ns", "total", "their time inside the area"],
-  ["self_ns", "self", "their time inside the area, minus the time of the events directly inside them"],
+  ["self_ns", "self", "time inside the area, minus the time of directly nested events"],
   ["mean_ns", "mean", "mean time of an event inside the area"],
   ["min_ns", "min", "shortest time of an event inside the area"],
   ["max_ns", "max", "longest time of an event inside the area"],
