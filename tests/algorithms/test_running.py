@@ -17,7 +17,7 @@ weighted = st.lists(
 
 
 def integral(rows: list[tuple[int, int, float]], moment: int, most: float) -> float:
-    """Sum the weights of running intervals over the nanoseconds before `moment`; each nanosecond adds at most `most`."""
+    """Sum the weights of running intervals over the nanoseconds before `moment`; the sum in each nanosecond is capped at `most`."""
     return sum(
         min(most, sum(weight for start, length, weight in rows if start <= time < start + length))
         for time in range(-20, moment)

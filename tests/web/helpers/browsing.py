@@ -52,7 +52,7 @@ FIRST_FIGURES = ("temporal_breakdown", "step_time")
 
 _DOWNLOADED = ("http", "ws")
 _TENSORBOARDS_OWN = "/font-roboto/"
-"""Addresses whose errors TensorBoard causes: with --path_prefix, it requests its fonts at a wrong address."""
+"""Failed requests for these addresses are TensorBoard's fault: with --path_prefix, it requests its fonts from a wrong address."""
 
 
 _SEEN = """() => {

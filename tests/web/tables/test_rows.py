@@ -45,7 +45,7 @@ def rows_of(frame: pl.DataFrame = KERNELS) -> Rows:
 
 @given(ROWS, st.sampled_from(["", "a", "B", "zz", "1"]), st.booleans(), st.booleans())
 def test_rows_equal_those_of_a_plain_loop(pairs, search, down, is_sorted) -> None:
-    """As in a plain loop, searching ignores case, sorting puts nulls last, and equal rows stay in order."""
+    """The rows equal those of a plain loop: searching ignores case, sorting puts nulls last, and equal rows stay in order."""
     frame = pl.DataFrame(pairs, schema={"number": pl.Int64, "text": pl.String}, orient="row")
     order = ordered_rows(frame, search.lower(), (("number", down),) if is_sorted else ())
     matching = [

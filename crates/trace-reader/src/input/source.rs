@@ -102,7 +102,7 @@ impl Source {
         result
     }
 
-    /// Fill `buffer`, only partly at the end of the file; returns the number of bytes.
+    /// Fill `buffer`, or only part of it if the file ends first; return the number of bytes read.
     pub(crate) fn fill(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let mut filled = 0;
         let result = loop {

@@ -19,7 +19,7 @@ class EdgeType(IntEnum):
     HOST_GAP = 1
     """A gap between two activities of a thread."""
     LAUNCH = 2
-    """From a call to the start of its work: from the call's end or, if the work starts within the call, its start."""
+    """From a call to the start of the work it launched: from the call's end or, if the work starts earlier, its beginning."""
     STREAM_ORDER = 3
     """From the end of work to the start of the next work on the same stream."""
     EVENT_WAIT = 4

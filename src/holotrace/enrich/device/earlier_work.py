@@ -22,7 +22,7 @@ def earlier_work(rank_trace: RankTrace) -> Intervals:
     """Return when streams probably still run work from before the recording, as disjoint intervals in order.
 
     Such a stream's first recorded work was launched in the first 5 % of the recording, but starts at least 1 ms later,
-    and no device shows any work in the meantime. A stream runs its work in order, so it was probably still busy.
+    and no device is recorded as busy in the meantime. A stream runs its work in order, so it was probably still busy.
     """
     events = rank_trace.unselected.table("events", ["start_ns", "duration_ns"])
     rows = device_rows(rank_trace).hstack(launches(rank_trace).select("launch_end_ns"))

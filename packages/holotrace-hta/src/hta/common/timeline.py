@@ -202,7 +202,7 @@ def plot_events_timeline(
 
 
 class Timeline:
-    """Events as bars, with their figure.
+    """The events of a timeline, and the figure that draws them as bars.
 
     Args:
         timeline_events: input or output of `prepare_timeline_events`.

@@ -73,7 +73,10 @@ def _nearest(rows: pl.DataFrame, spans: pl.DataFrame) -> pl.DataFrame:
 
 
 def _possible(rows: pl.DataFrame, spans: pl.DataFrame, side: Literal["backward", "forward"]) -> pl.DataFrame:
-    """Return, for each call, the operation that ends nearest before or after it (`side`), if they overlap in time."""
+    """Return, for each call, the operation whose end is nearest to the call's end, if the two overlap in time.
+
+    `side` selects operations that end before or after the call's end.
+    """
     offered = spans.select("class", "instance", "last_start_ns", "first_end_ns", "middle_end_ns").sort("middle_end_ns")
     joined = rows.sort("end_ns").join_asof(
         offered, left_on="end_ns", right_on="middle_end_ns", by="class", strategy=side, check_sortedness=False
