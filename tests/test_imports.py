@@ -19,7 +19,7 @@ IMPORTED_BY_NAME = {
     "holotrace/catalogue.py": "the catalogue lists its questions by folder name; their modules are in lower layers",
     "holotrace/cli/group.py": "commands are imported from lower layers when they run",
     "holotrace/questions/question.py": "a question imports the computation and tables of its own folder on first use",
-    "holotrace/figures.py": "figures load plotly, so they are imported from the analyses (in lower layers) on first use",
+    "holotrace/figures.py": "figures load plotly, so they are imported from lower layers on first use",
     "holotrace/questions/result.py": "a result finds its answer, tables and figure in its own folder on first use",
     "holotrace/execution/extras.py": "optional packages of others",
     "holotrace/export/trace_text.py": "packages that decompress zstd; whichever is installed is imported",

@@ -115,7 +115,7 @@ def test_a_url_without_its_secret_still_opens() -> None:
 
 
 def test_secrets_are_removed_from_messages_of_libraries(monkeypatch) -> None:
-    """Secrets of addresses and of the environment, and anything that looks like a signature, are removed from messages."""
+    """Secrets in addresses or the environment, and all that looks like a signature, are removed from messages."""
     located("https://host/job/?sv=2024-01-01&sig=abcdefgh")
     located("https://me:geheimnis@host/x")
     monkeypatch.setenv("AZURE_STORAGE_CONNECTION_STRING", "AccountName=a;AccountKey=Eby8vdM02xNO==;")
@@ -209,7 +209,7 @@ class OverloadedError(Exception):
 
 
 def test_final_errors_are_not_retried() -> None:
-    """Requests are retried after a lost connection or an overload, but not if access is refused or a file is missing."""
+    """Lost connections and overloaded servers cause a retry; refused access and missing files do not."""
     assert all(map(is_final, (RefusedError(), FileNotFoundError(), PermissionError(), ValueError("bad credentials"))))
     assert not any(map(is_final, (OverloadedError(), ConnectionResetError(), TimeoutError(), ValueError("cut"))))
 

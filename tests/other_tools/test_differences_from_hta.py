@@ -185,7 +185,7 @@ def stragglers(count: int) -> Ours:
 
 
 def blocked(facade: TraceAnalysis) -> pd.DataFrame:
-    """Return how long launches waited, for each stream."""
+    """Return, for each stream, how long launches waited."""
     return facade.get_time_spent_blocked_on_full_queue(facade.get_queue_length_time_series(), 1)
 
 

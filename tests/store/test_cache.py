@@ -570,7 +570,8 @@ def test_a_broken_trace_leaves_nothing_behind(cache_folder: Path, tmp_path: Path
 
 
 _start: dict[str, threading.Barrier] = {}
-"""The barrier of the racing processes. The pool passes it to the processes when they start; passing it later would need a socket, whose path in a temporary folder may be too long."""
+"""The barrier of the racing processes. The pool passes it to the processes when they start; passing it later
+would need a socket, whose path in a temporary folder may be too long."""
 
 
 def _wait_at(barrier: threading.Barrier) -> None:

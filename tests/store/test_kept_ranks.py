@@ -17,7 +17,7 @@ class HeldRank:
 
 
 def test_a_kept_rank_is_found_by_its_identity() -> None:
-    """Given a second copy of a rank, `kept` returns the first."""
+    """Given a second copy of a rank, `kept` returns the first copy."""
     ranks = KeptRanks[HeldRank]()
     first = ranks.kept("a", HeldRank(5), 10)
     assert ranks.kept("a", HeldRank(5), 10) is first

@@ -16,7 +16,7 @@ from recordings import opened
 
 
 def verdict(builder: TraceBuilder) -> str:
-    """Return the verdict on a built job."""
+    """Return the verdict on a made-up job."""
     return summary(builder.build()).verdict
 
 

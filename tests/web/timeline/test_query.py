@@ -64,7 +64,7 @@ def test_long_events_are_exact_and_merged_ones_keep_the_busy_time(lanes: list[li
 
 @given(LANES, st.integers(0, 8), st.integers(0, 4))
 def test_a_level_does_not_depend_on_its_source(lanes: list[list[Event]], level: int, finer: int) -> None:
-    """A zoom level has the same slices whether it comes from all events or from a finer level."""
+    """A zoom level has the same slices whether it is computed from all events or from a finer level."""
     index = index_of(lanes)
     everything = Slices.single(index.events, np.arange(len(index.events.start)), index.events.bounds)
     from_finer = at_level(at_level(everything, max(0, level - finer)), level)

@@ -226,7 +226,7 @@ def test_counters(asking) -> None:
 
 
 def test_a_span_of_time(asking) -> None:
-    """For the second half of the kernel, a span of the stream's row has 100 µs."""
+    """For a span over the second half of the kernel, the stream's row is busy for 100 µs."""
     answer = asking.json("span", start=150_000, end=400_000, rows="2,77")
 
     assert answer == {"rows": [[2, 100_000, 1]]}
