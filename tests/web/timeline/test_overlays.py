@@ -86,7 +86,7 @@ def test_the_path_leads_from_row_to_row() -> None:
 
 
 def test_the_path_of_a_span_ends_where_the_span_does() -> None:
-    """From 60 to 300 µs, the path has 40 µs in an operator and a gap of 200 µs on the host."""
+    """Between 60 and 300 µs, the path consists of 40 µs in an operator and a gap of 200 µs on the host."""
     answer = path_of(two_threads(), Window(0, 400_000, 400), span=(60_000, 300_000))
 
     assert (answer["start"], answer["end"]) == (60_000, 300_000)

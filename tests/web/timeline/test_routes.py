@@ -233,7 +233,7 @@ def test_a_span_of_time(asking) -> None:
 
 
 def test_totals_of_an_area(asking) -> None:
-    """The second half of the kernel on both ranks has 2 events with 100 µs of self time; the longest is on rank 0."""
+    """An area over half of the kernel on both ranks counts 2 events, 100 µs self time each; the longest is rank 0's."""
     answer = asking.json("totals", areas="0:150000:400000:2,77;1:150000:400000:2", by="total_ns")
 
     [[name, kind, *numbers, rank, longest]] = answer["rows"]
