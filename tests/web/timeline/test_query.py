@@ -95,7 +95,7 @@ def test_too_many_merged_slices_are_merged_further(monkeypatch) -> None:
 
 
 def test_rows_are_threads_then_streams() -> None:
-    """There are rows for two threads and a stream; nested events add a lane, and the origin is the first start."""
+    """There are rows for two threads and a stream; nested events add a lane; the origin is the first event's start."""
     index = timeline_index(two_threads().ranks[0])
 
     assert [(row.label, row.device, row.lane_count, row.event_count) for row in index.rows] == [

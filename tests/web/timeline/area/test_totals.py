@@ -1,4 +1,4 @@
-"""Events in an area are summarised by name and kind, and by path."""
+"""Events in an area are summarised by name and kind, and by call path."""
 
 from __future__ import annotations
 

@@ -46,7 +46,7 @@ def test_keys_and_buttons_lead_along_the_row(url, browser) -> None:
 
 @pytest.mark.slow
 def test_keys_alone_select_and_lead_from_lane_to_lane(url, browser) -> None:
-    """`.` selects the first visible event; J and K select the event below or above the current one, or say that there is none."""
+    """`.` selects the first visible event; J and K then select the one below or above it, or say that there is none."""
     with visit(browser, f"{url}&ranks=0") as seen:
         drawn = Drawn(seen, ranks=1)
         seen.page.keyboard.press(".")
