@@ -17,12 +17,12 @@ HTA_INTERFACE = Path(hta.__file__).parent
 
 IMPORTED_BY_NAME = {
     "holotrace/catalogue.py": "the catalogue lists its questions by folder name; their modules are in lower layers",
-    "holotrace/cli/group.py": "commands are imported when they run, from modules below",
+    "holotrace/cli/group.py": "commands are imported from lower layers when they run",
     "holotrace/questions/question.py": "a question imports the computation and tables of its own folder on first use",
-    "holotrace/figures.py": "figures are imported on first use, from the analyses below; they load plotly",
+    "holotrace/figures.py": "figures load plotly, so they are imported from lower layers on first use",
     "holotrace/questions/result.py": "a result finds its answer, tables and figure in its own folder on first use",
     "holotrace/execution/extras.py": "optional packages of others",
-    "holotrace/export/trace_text.py": "readers of zstd, whichever is installed",
+    "holotrace/export/trace_text.py": "packages that decompress zstd; whichever is installed is imported",
     "hta/facade/answers/dashboard.py": "IPython, which a notebook brings",
     "hta/facade/imports/elsewhere.py": "Meta's modules export each other's names, in cycles",
     "hta/facade/imports/later.py": "submodules and functions of the facade are imported on first use",

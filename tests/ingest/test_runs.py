@@ -48,7 +48,7 @@ def test_every_folder_with_traces_is_a_run(write_trace: WriteTrace, tmp_path) ->
 
 
 def test_captures_of_graphs_are_part_of_the_run_beside_them(write_trace: WriteTrace, tmp_path) -> None:
-    """A folder `capture_traces` is skipped beside a trace; otherwise it is a run."""
+    """A folder `capture_traces` next to a trace is skipped; elsewhere, it is a run."""
     for path in (
         "serving/rank0.json",
         "serving/capture_traces/bs_1_rank0.json",
@@ -71,7 +71,7 @@ def test_spans_are_in_numeric_order(write_trace: WriteTrace, tmp_path) -> None:
 
 
 def test_a_missing_recording_does_not_shift_the_others(write_trace: WriteTrace, tmp_path) -> None:
-    """Worker b lacks its second recording; its third is about as old as a's third and therefore gets span 3."""
+    """Worker b has no second recording; its third is about as old as worker a's third, so it gets span 3."""
     for worker, times in (("a", (100, 200, 300)), ("b", (101, 302))):
         for time in times:
             write_trace(f"{worker}.{1_694_128_000_000 + 1_000 * time}.pt.trace.json")
@@ -80,7 +80,7 @@ def test_a_missing_recording_does_not_shift_the_others(write_trace: WriteTrace, 
 
 
 def test_recordings_without_times_get_spans_by_order(write_trace: WriteTrace, tmp_path) -> None:
-    """In a.5, a.9 and b.7, the numbers are not times; the spans are 1, 2 and 1."""
+    """The numbers in a.5, a.9 and b.7 are not times; these files get the spans 1, 2 and 1."""
     for name in ("a.5", "a.9", "b.7"):
         write_trace(f"{name}.pt.trace.json")
     (run,) = find_runs(tmp_path).runs
@@ -128,7 +128,7 @@ def test_a_second_copy_is_skipped(write_trace: WriteTrace, tmp_path) -> None:
 
 
 def test_a_rank_comes_from_header_name_or_collectives(write_trace: WriteTrace, tmp_path) -> None:
-    """A rank comes from the header, else the file name, else the collectives, read when the span is opened."""
+    """The rank comes from the header or the file name or, once the span is opened, from the collectives."""
     write_trace("rank7.1.pt.trace.json", rank=3)
     write_trace("rank5.1.pt.trace.json")
     write_trace("late.1.pt.trace.json", collective_ranks=(6, 6))
@@ -201,7 +201,7 @@ def test_an_empty_folder_has_no_runs_yet(write_trace: WriteTrace, tmp_path) -> N
 
 
 def test_the_log_folder_must_be_a_folder(write_trace: WriteTrace, tmp_path) -> None:
-    """A log folder that is a missing path, a file or a deleted folder raises an error."""
+    """If the log folder is missing, is a file or has been deleted, an error is raised."""
     with pytest.raises(TraceNotFoundError, match="does not exist"):
         find_runs(tmp_path / "nowhere")
     with pytest.raises(TraceNotFoundError, match="is a file; name the folder of its run"):
@@ -215,7 +215,7 @@ def test_the_log_folder_must_be_a_folder(write_trace: WriteTrace, tmp_path) -> N
 
 @pytest.mark.parametrize("name", REAL)
 def test_workers_and_spans_equal_those_of_the_plugin(name, real_traces, goldens) -> None:
-    """In real log folders, the workers and spans are those of the plugin, except for its reserved worker `All`."""
+    """In real log folders, workers and spans are the same as in the plugin, except for the plugin's worker `All`."""
     expected = json.loads((goldens / "tb" / REAL[name] / "_run.json").read_text())["spans"]
     spans_by_worker = spans_of(find_runs(real_traces).run(name))
     assert {worker: list(map(str, spans)) for worker, spans in spans_by_worker.items()} == {

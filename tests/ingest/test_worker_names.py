@@ -20,7 +20,7 @@ from holotrace.ingest.worker_names import worker_and_stamp, worker_of
     ],
 )
 def test_a_worker_is_the_name_before_the_number(name, worker) -> None:
-    """A worker's name ends before the last number between dots or, without a number, before the suffix of a trace."""
+    """A worker's name ends before the last number between dots or, if there is none, before the trace's suffix."""
     assert worker_of(f"log/{name}") == worker
 
 

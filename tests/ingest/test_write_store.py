@@ -348,7 +348,7 @@ def test_a_rank_that_is_written_again_does_not_mix(tmp_path) -> None:
 
 
 def test_two_jobs_that_start_at_once_do_not_mix(tmp_path, monkeypatch) -> None:
-    """If two jobs start to fill an empty store, the second to finish gets an error; the first one's ranks stay."""
+    """If two jobs start to fill an empty store, the job that finishes last gets an error; the other's ranks stay."""
     gpu_job().write(tmp_path / "first")
     gpu_job().write(tmp_path / "second")
     store = tmp_path / "job.store"
@@ -371,7 +371,7 @@ def test_two_jobs_that_start_at_once_do_not_mix(tmp_path, monkeypatch) -> None:
 
 @pytest.mark.parametrize("mode", [0o600, 0o640, 0o644])
 def test_a_store_has_the_permissions_of_its_traces(mode, tmp_path) -> None:
-    """Files and folders in a store are readable by those who may read its traces, as far as the umask allows."""
+    """Everyone who may read the traces may also read the store made from them, as far as the umask allows."""
     for path in gpu_job().write(tmp_path / "traces"):
         path.chmod(mode)
     before = os.umask(0o002)
@@ -386,7 +386,7 @@ def test_a_store_has_the_permissions_of_its_traces(mode, tmp_path) -> None:
 
 
 def test_a_rank_is_synced_before_it_is_renamed(tmp_path, monkeypatch) -> None:
-    """Files and folder are synced, then renamed, then listed in the manifest, so they survive a power failure."""
+    """Files and their folder are synced, then renamed, then listed in the manifest, so they survive a power failure."""
     calls: list[str] = []
     sync, rename, replace = os.fsync, Path.rename, Path.replace
     monkeypatch.setattr(os, "fsync", lambda number: calls.append(named(number)) or sync(number))
@@ -472,13 +472,13 @@ def test_only_new_folders_become_stores(tmp_path) -> None:
 
 
 class Overtaken(InProcessExecutor):
-    """An executor that lets another run store the other rank before the first run is finished."""
+    """An executor that starts a second run, which stores the other rank before the first run finishes."""
 
     def __init__(self, other) -> None:
         self.other = other
 
     def submit(self, fn, /, *args, **kwargs) -> Future:
-        """Run the task; then let the other run start and finish."""
+        """Run the task; then start the second run and wait until it finishes."""
         future = super().submit(fn, *args, **kwargs)
         if self.other:
             other, self.other = self.other, None
@@ -527,7 +527,7 @@ def test_a_full_disk_ends_the_work(on_error, tmp_path, monkeypatch) -> None:
 
 
 def test_a_store_that_appears_meanwhile_is_used(tmp_path, monkeypatch) -> None:
-    """If another run creates the store after the first check, the store gets the ranks of both runs."""
+    """If another run creates the store after this run has looked for it, the store gets the ranks of both runs."""
     gpu_job().write(tmp_path / "traces")
     first, second = (holotrace.open_trace(tmp_path / "traces", ranks=[rank]) for rank in (0, 1))
     looks: list[Path] = []

@@ -103,7 +103,7 @@ def without_figures(method: Callable[..., object]) -> object:
 
 
 def holds_something(answer: object) -> bool:
-    """Whether a result, or the first of several, is not empty."""
+    """Return whether a result, or the first of several results, is not empty."""
     parts = answer.values() if isinstance(answer, dict) else answer if isinstance(answer, tuple | list) else [answer]
     first = next(iter(parts), None)
     return len(first) > 0 if isinstance(first, pd.DataFrame | dict | str) else first is not None
@@ -179,7 +179,7 @@ def test_a_file_that_a_recording_lacks_is_an_error() -> None:
 
 @pytest.mark.parametrize("kind", VARIABLES)
 def test_the_large_set_comes_first(kind, tmp_path, monkeypatch) -> None:
-    """The folder named by the variable comes first, then the set beside the repository, then the small set."""
+    """The folder named by the variable is tried first, then the set beside the repository, then the small set."""
     monkeypatch.setenv(VARIABLES[kind], str(tmp_path))
     assert folder_of(kind) == tmp_path
     monkeypatch.setenv(VARIABLES[kind], str(tmp_path / "missing"))

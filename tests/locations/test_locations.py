@@ -66,7 +66,7 @@ def test_a_path_stays_a_path() -> None:
     ],
 )
 def test_a_url_has_the_parts_of_a_path(url, name, parent, child) -> None:
-    """The name of a URL is the last part of its path; parent and children keep its query and the rest of a chain."""
+    """A URL's name is the last part of its path; its parent and children keep the query and the rest of a chain."""
     path = located(url)
     assert (path.name, str(path.parent), name_of(url)) == (name, parent, name)
     assert child is None or str(path / "x") == child
@@ -101,7 +101,7 @@ def test_secrets_are_cut_out_of_addresses(url, shown) -> None:
 
 
 def test_a_url_without_its_secret_still_opens() -> None:
-    """The secret in a URL also opens files below the URL, in this process and in workers, but not files beside it."""
+    """A URL's secret is also used for files below the URL, here and in workers, but not for files beside it."""
     path = located("https://host/job/?sig=abcdefgh")
     assert str(path) == repr(str(path)).strip("'") == "https://host/job/"
     assert located("https://host/job/a.json").secret.query == "sig=abcdefgh"
@@ -115,7 +115,7 @@ def test_a_url_without_its_secret_still_opens() -> None:
 
 
 def test_secrets_are_removed_from_messages_of_libraries(monkeypatch) -> None:
-    """Secrets of addresses and of the environment, and anything like a signature, are removed from messages."""
+    """Secrets in addresses or the environment, and all that looks like a signature, are removed from messages."""
     located("https://host/job/?sv=2024-01-01&sig=abcdefgh")
     located("https://me:geheimnis@host/x")
     monkeypatch.setenv("AZURE_STORAGE_CONNECTION_STRING", "AccountName=a;AccountKey=Eby8vdM02xNO==;")
@@ -192,12 +192,12 @@ TIME_NS = 1_714_979_289 * 10**9
     ],
 )
 def test_the_status_is_read_from_the_records_of_every_store(entry, expected) -> None:
-    """Size, time and version are read from the attributes that each kind of store uses; otherwise they are unknown."""
+    """Size, time and version come from each store's own attributes; if these are missing, they are unknown."""
     assert remote_status(entry) == expected
 
 
 class RefusedError(Exception):
-    """A server's response to a request without access."""
+    """A server's response when it refuses access."""
 
     status = 403
 
@@ -209,7 +209,7 @@ class OverloadedError(Exception):
 
 
 def test_final_errors_are_not_retried() -> None:
-    """Lost connections and overload are retried; refused access and missing files are not."""
+    """Lost connections and overloaded servers cause a retry; refused access and missing files do not."""
     assert all(map(is_final, (RefusedError(), FileNotFoundError(), PermissionError(), ValueError("bad credentials"))))
     assert not any(map(is_final, (OverloadedError(), ConnectionResetError(), TimeoutError(), ValueError("cut"))))
 

@@ -147,7 +147,7 @@ def test_a_missing_file_suggests_its_neighbours(memory) -> None:
 
 
 def test_an_unknown_scheme_and_a_missing_extra_are_one_line_errors(monkeypatch) -> None:
-    """The error for an unknown scheme contains the URL, and the error for a missing package the pip command."""
+    """The error for an unknown scheme contains the URL; the error for a missing package contains the pip command."""
     with pytest.raises(UnreachableError, match=r"^nosuch://host cannot be opened: .*nosuch"):
         holotrace.open_trace("nosuch://host/a.json")
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None if name == "s3fs" else object())
@@ -156,7 +156,7 @@ def test_an_unknown_scheme_and_a_missing_extra_are_one_line_errors(monkeypatch) 
 
 
 def test_a_web_file_is_fetched_in_parts(web) -> None:
-    """A large file is fetched in byte ranges; the server sends at most 2 MiB more than its size."""
+    """A large file is fetched in byte ranges; the server sends at most 2 MiB more than the file's size."""
     content = trace_json(0, 20_000)
     web.files["/traces/rank0.json"] = content
     trace = holotrace.open_trace(f"{web.url}/traces/rank0.json", cache=False)

@@ -136,7 +136,7 @@ def shortest_gap(rank: int) -> tuple[Theirs, Ours]:
 
 
 def launch_rows(rank: int = 0) -> tuple[Theirs, Ours]:
-    """Compare the number of known launches of a rank."""
+    """Compare the number of rows in the launch statistics of a rank."""
     return (
         lambda htas: rows(htas.table(f"get_cuda_kernel_launch_stats.rank{rank}")),
         lambda facade: rows(facade.get_cuda_kernel_launch_stats([rank], visualize=False)[rank]),
@@ -185,7 +185,7 @@ def stragglers(count: int) -> Ours:
 
 
 def blocked(facade: TraceAnalysis) -> pd.DataFrame:
-    """Return how long launches waited, for each stream."""
+    """Return, for each stream, the time in which launches were blocked by a full queue."""
     return facade.get_time_spent_blocked_on_full_queue(facade.get_queue_length_time_series(), 1)
 
 

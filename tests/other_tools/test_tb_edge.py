@@ -75,7 +75,7 @@ def test_all_cases_are_listed(goldens: Path) -> None:
 
 @each_case
 def test_no_event_of_a_file_is_lost(name: str, goldens: Path) -> None:
-    """The health of a file counts all its events; only repaired files have a finding."""
+    """The health record of a file counts all its events; only repaired files have a finding."""
     (rank_trace,) = opened(goldens, name).ranks.values()
     text = (goldens / "tb_edge" / name / "input.pt.trace.json").read_text(encoding="utf-8")
     health = rank_trace.health

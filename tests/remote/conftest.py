@@ -47,7 +47,7 @@ def hdfs(tmp_path_factory) -> Iterator[stores.HadoopStore]:
 
 @pytest.fixture(scope="session")
 def webhdfs(hdfs: stores.HadoopStore) -> Store:
-    """Return the running HDFS with its HTTP address."""
+    """Return the running HDFS store with its HTTP address instead of the native one."""
     return hdfs.over_http()
 
 

@@ -84,7 +84,7 @@ def _s3_user(session, endpoint: str) -> tuple[str, str]:
 
 @contextmanager
 def _s3_stranger(environment: dict[str, str]) -> Iterator[dict[str, str]]:
-    """Make moto check signatures; off for other tests, because moto rejects even correctly signed listing requests."""
+    """Make moto check signatures until the block ends, but not longer, as it rejects even valid listing requests."""
     switch = f"{environment['S3_ENDPOINT']}/moto-api/reset-auth"
     _request(switch, "POST", b"0")
     try:

@@ -75,7 +75,7 @@ def test_a_folder_of_ranks_is_read_as_from_a_disk(store, job_url, job_folder) ->
 
 
 def test_a_file_is_cached_and_read_again_when_it_changes(store, job_folder, tmp_path) -> None:
-    """The second time, the file comes from the cache; after the file changes, it is read again."""
+    """The second read comes from the cache; after the file changes, it is read again."""
     first, second = (path.read_bytes() for path in sorted(job_folder.glob("*.gz")))
     store.put("changing/trace.json.gz", first)
     events = [events_of(f"{store.root}/changing/trace.json.gz")]
@@ -128,7 +128,7 @@ def test_processes_write_one_job_at_once(store) -> None:
 
 
 def test_processes_that_write_the_same_ranks_do_not_mix(store) -> None:
-    """If two processes write the same ranks at once, one may be refused, but no rank mixes files of both."""
+    """If two processes write the same ranks at once, one may be refused, but no rank mixes files of both processes."""
     counts = race(2, 2, same=True, address=f"{store.root}/race-same{{folder}}/job.store")
     assert counts["written: True"] + counts["written: refused"] == 4, counts
     assert not failed(counts), counts

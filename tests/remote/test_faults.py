@@ -89,7 +89,7 @@ def expect_no_files(folder: Path) -> None:
 
 @pytest.mark.parametrize("fault", ["cut", "silence"])
 def test_reading_survives_a_broken_connection(store, url, large_trace, monkeypatch, fault) -> None:
-    """Reading completes although the connection is reset in the middle of the file, or silent until the timeout."""
+    """Reading completes although, in the middle of the file, the connection is reset or silent until the timeout."""
     monkeypatch.setenv("HOLOTRACE_TIMEOUT_S", "1")
     with faulty_proxy(store.port, fault=fault, after=_SOME) as proxy:
         go_through(proxy, store, monkeypatch)

@@ -84,7 +84,7 @@ def logs(s3: Store, tmp_path, monkeypatch) -> str:
 
 @contextmanager
 def started(*command: str, sign: str) -> Iterator[str]:
-    """Run a server; once its output contains `sign`, return that line."""
+    """Run a server; return the first line of its output that contains `sign`."""
     environ = {**os.environ, "PYTHONUNBUFFERED": "1"}
     with subprocess.Popen(  # noqa: S603 -- the program under test
         [sys.executable, "-m", *command], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=environ

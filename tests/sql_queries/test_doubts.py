@@ -7,7 +7,7 @@ from holotrace.testing.builder import TraceBuilder
 
 
 def test_a_query_sees_the_doubts_of_each_rank() -> None:
-    """On rank 1, a kernel begins 2 µs before its launch, which is a doubt; rank 0 has none."""
+    """On rank 1, a kernel begins 2 µs before its launch, so the view lists a doubt; for rank 0 it lists none."""
     builder = TraceBuilder().kernel("gemm", start_us=10, duration_us=5, launch_us=0)
     builder.rank(1).kernel("gemm", start_us=8, duration_us=5, launch_us=10)
 

@@ -24,7 +24,7 @@ def test_a_query_sees_both_ranks_of_a_collective() -> None:
 
 
 def test_a_job_without_communication_has_an_empty_view() -> None:
-    """For a rank that only computes, the view has its columns and no rows."""
+    """For a rank without collectives, the view has all its columns but no rows."""
     trace = TraceBuilder().kernel("gemm", start_us=0, duration_us=1).build()
 
     assert holotrace.sql(trace, "SELECT instance, wait_ns FROM matched_collectives").rows() == []

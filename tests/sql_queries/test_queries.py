@@ -1,4 +1,4 @@
-"""The queries on the SQL docs page return the results of the analyses, or the content of a built trace."""
+"""The queries on the SQL docs page return the results of the analyses, or the content of a made-up trace."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def test_busy_devices(job) -> None:
 
 
 def test_gaps(job) -> None:
-    """The query finds both gaps of a built trace; in the job, the gaps add up to the idle time."""
+    """The query finds both gaps of a made-up trace; in the job, the gaps it finds add up to the idle time."""
     built = TraceBuilder().kernel("a", start_us=0, duration_us=10).kernel("b", start_us=5, duration_us=2)
     built.operator("aten::late", start_us=20, duration_us=10).kernel("c", start_us=30, duration_us=5, launch_us=25)
     built.kernel("d", start_us=36, duration_us=1, launch_us=26)
@@ -117,7 +117,7 @@ def test_operators(job) -> None:
 
 
 def test_operators_of_kernels(job) -> None:
-    """The query returns the kernel time of each operator; together, they equal the total of `kernels`."""
+    """The query returns the kernel time of each operator; these times add up to the total of `kernels`."""
     rows = ask(job, "The operator behind each kernel")
     everything = holotrace.sql(job, "SELECT operator, name, duration_ns FROM kernels")
     expected = sums(everything, ["operator", "name"], ["duration_ns"])
@@ -136,7 +136,7 @@ def test_peak_of_memory(real_traces) -> None:
 
 
 def test_ranks_compared(job) -> None:
-    """In the query, rank 3, which is late, spends the least time in communication."""
+    """In the result of the query, the late rank 3 spends the least time in communication."""
     rows = ask(job, "Ranks compared")
     communication = rows.filter(pl.col("kernel_kind") == "communication")
     assert communication["rank"].to_list()[-1] == 3

@@ -114,14 +114,14 @@ def test_sums_of_whole_numbers_are_whole_numbers() -> None:
 
 @pytest.mark.slow
 def test_workers_write_the_views(job) -> None:
-    """A query returns the same rows with worker processes as without."""
+    """A query returns the same rows with and without worker processes."""
     query = "SELECT rank, name, count(*) AS call_count FROM kernels GROUP BY ALL ORDER BY ALL"
     with holotrace.processes(2) as executor:
         assert_frame_equal(holotrace.sql(job, query, executor=executor), holotrace.sql(job, query))
 
 
 class Repeating(InProcessExecutor):
-    """An executor that runs every call twice, as happens when a worker is lost."""
+    """An executor that runs every call twice, as happens when a worker dies."""
 
     def submit(self, fn, /, *args, **kwargs) -> Future:
         """Run the call twice."""
@@ -132,7 +132,7 @@ class Repeating(InProcessExecutor):
 @pytest.mark.slow
 @pytest.mark.parametrize("is_stored", [False, True], ids=["traces", "store"])
 def test_a_rank_may_be_written_again(is_stored, tmp_path) -> None:
-    """If a worker is lost and its rank is written again, each row is counted once."""
+    """If a worker dies and its rank is written again, each row is counted only once."""
     trace = gpu_job().build()
     holotrace.write_store(trace, tmp_path / "job.store", executor=Repeating())
     trace = holotrace.open_trace(tmp_path / "job.store") if is_stored else trace

@@ -420,7 +420,7 @@ def test_least_recently_used_entries_are_removed_first(
 def test_a_job_of_many_ranks_measures_the_cache_once(
     write_trace: WriteTrace, cache_folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Adding five entries below the limit measures the cache once; measuring each time would take quadratic time."""
+    """Adding five entries below the limit computes the cache's size once; doing so each time would be quadratic."""
     measurements: list[int] = []
     sweep = cache_room._remove_least_recently_used
     monkeypatch.setattr(
@@ -477,7 +477,7 @@ def test_a_folder_of_another_machine_stays_for_a_day(write_trace: WriteTrace, ca
 def test_unfinished_entries_count_toward_the_limit(
     write_trace: WriteTrace, reader: CountingReader, cache_folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Another process's unfinished entry counts toward the limit, so an older entry makes way for a new one."""
+    """Another process's unfinished entry counts toward the limit, so an older entry is removed for a new one."""
     first = write_trace("first.json", ["gemm"])
     names_in(first, reader)
     size = sum(file.stat().st_size for file in cache_folder.rglob("*.*"))
@@ -570,8 +570,8 @@ def test_a_broken_trace_leaves_nothing_behind(cache_folder: Path, tmp_path: Path
 
 
 _start: dict[str, threading.Barrier] = {}
-"""The barrier of the racing processes. The pool passes it to the processes when they start; later, this would need a
-socket, whose path in a temporary folder may be too long."""
+"""The barrier of the racing processes. The pool passes it to the processes when they start; passing it later
+would need a socket, whose path in a temporary folder may be too long."""
 
 
 def _wait_at(barrier: threading.Barrier) -> None:

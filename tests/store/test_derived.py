@@ -74,7 +74,7 @@ def test_forgetting_a_rank_drops_its_facts(rank_trace) -> None:
 
 
 def test_facts_that_depend_on_rules_are_computed_again_for_new_rules(rank_trace) -> None:
-    """A new rule makes the next call compute again; after the rule is removed, the first result is returned."""
+    """After a new rule is added, the next call computes again; after its removal, calls return the first result."""
     kernel_count(rank_trace)
     add_rule("gemm", "communication")
     kernel_count(rank_trace)

@@ -17,7 +17,7 @@ class HeldRank:
 
 
 def test_a_kept_rank_is_found_by_its_identity() -> None:
-    """Given a second copy of a rank, `kept` returns the first."""
+    """Given a second copy of a rank, `kept` returns the first copy."""
     ranks = KeptRanks[HeldRank]()
     first = ranks.kept("a", HeldRank(5), 10)
     assert ranks.kept("a", HeldRank(5), 10) is first
@@ -35,7 +35,7 @@ def test_the_least_recently_used_rank_is_forgotten() -> None:
 
 
 def test_a_rank_larger_than_the_limit_is_kept_until_the_next() -> None:
-    """The rank in use is kept, whatever its size, until the next rank is used."""
+    """The rank in use stays in memory, whatever its size, until the next rank is used."""
     ranks = KeptRanks[HeldRank]()
     large = ranks.kept("a", HeldRank(50), 10)
     assert large.events_held == 50

@@ -79,7 +79,7 @@ def test_each_rank_is_visited_once(trace: Trace) -> None:
 
 
 def test_missing_data_affects_only_its_own_plan(trace: Trace) -> None:
-    """A plan that lacks data, on a rank or when results are combined, gets no result; the other plans do."""
+    """A plan that lacks data, on a rank or when results are combined, gets no result; the other plans get theirs."""
     plans = {**PLANS, "uncombined": Plan(count, partial(total, error=MissingDataError("cannot combine")))}
     answers = run_together(trace, plans, IN_PROCESS)
     missing = {name: str(error) for name, error in answers.missing.items()}

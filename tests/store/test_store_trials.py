@@ -41,7 +41,7 @@ def test_processes_write_the_same_ranks_at_once() -> None:
 
 @pytest.mark.slow
 def test_processes_upload_the_same_ranks_at_once() -> None:
-    """If two processes upload the same ranks, one may be refused, but no rank mixes files of both."""
+    """If two processes upload the same ranks, one may be refused, but no rank mixes files of both processes."""
     counts = race(2, 2, same=True, address="local://{folder}/job.store")
     assert counts["written: True"] + counts["written: refused"] == 4, counts
     assert not failed(counts), counts

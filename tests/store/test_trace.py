@@ -1,4 +1,4 @@
-"""`Trace` maps work over ranks, and `RankTrace` selects events."""
+"""`Trace` applies functions to its ranks, and `RankTrace` selects events."""
 
 from __future__ import annotations
 
@@ -300,7 +300,7 @@ def test_errors_in_the_call_end_the_work(trace: Trace, executor: Executor) -> No
 
 @pytest.mark.skipif(os.name == "nt", reason="workers are killed by signals")
 def test_a_broken_pool_ends_the_work(trace: Trace) -> None:
-    """With `on_error="skip"`, a broken pool still raises an error, because it loses all ranks."""
+    """With `on_error="skip"`, a broken pool still raises an error, because every rank fails."""
     with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool, pytest.raises(BrokenExecutor):
         Trace(trace.ranks, on_error="skip").map(killed, pool)
 
@@ -360,7 +360,7 @@ def test_a_notebook_shows_ranks_steps_devices_and_health(tmp_path) -> None:
 
 
 def test_a_notebook_shows_a_few_of_many_ranks() -> None:
-    """A notebook shows 8 of 20 ranks and the number of the others."""
+    """A notebook shows 8 of 20 ranks and says how many are not shown."""
     builder = TraceBuilder()
     for rank in range(20):
         builder.rank(rank).kernel("gemm", start_us=0, duration_us=5)

@@ -1,4 +1,4 @@
-"""`TraceBuilder` writes exactly the requested events, and they read back unchanged."""
+"""`TraceBuilder` writes exactly the requested events, and the reader returns them unchanged."""
 
 from __future__ import annotations
 
@@ -134,7 +134,7 @@ def test_host_rows_belong_to_the_process_of_their_rank():
 
 
 def test_a_rank_option_applies_to_one_event():
-    """`rank=2` applies only to one event; the next event goes to rank 0, the current one."""
+    """`rank=2` applies only to one event; the next event goes to the current rank, which is 0."""
     builder = TraceBuilder().kernel("a", start_us=0, duration_us=1, rank=2).kernel("b", start_us=0, duration_us=1)
 
     assert [row["name"] for row in written(builder, 2)] == ["a"]

@@ -15,7 +15,7 @@ def test_the_same_options_give_the_same_calls() -> None:
 
 
 def test_nobody_leaves_an_all_reduce_before_all_have_entered() -> None:
-    """In true time, the first end of an all-reduce is at least `shortest_ns` after its last start."""
+    """In true time, the first rank leaves an all-reduce at least `shortest_ns` after the last rank enters it."""
     job = simulated_calls(EXACT)
     lengths = (
         job.calls.filter(pl.col("family").is_in(["all_reduce", "reduce_scatter"]))
@@ -45,7 +45,7 @@ def test_the_true_correction_maps_one_clock_to_another() -> None:
 
 
 def test_a_late_host_and_missing_calls() -> None:
-    """The late host records about two thirds as many calls as the others."""
+    """The late host records about two thirds as many calls as each of the other hosts."""
     options = CallsOptions(hosts=2, ranks_per_host=1, operations=300, late_host=1, missing_fraction=0.1)
     counts = simulated_calls(options).calls["rank"].value_counts(sort=True)["count"].to_list()
 

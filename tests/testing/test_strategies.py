@@ -1,4 +1,4 @@
-"""The Hypothesis strategies draw valid traces, on which the reader agrees with a JSON parser."""
+"""The Hypothesis strategies draw valid traces, for which the reader and a JSON parser return the same events."""
 
 from __future__ import annotations
 

@@ -62,7 +62,7 @@ def test_a_notebook_shows_a_row_per_file(tmp_path: Path) -> None:
 
 
 def test_a_doubt_makes_a_job_unsound() -> None:
-    """Work that overlaps on its stream breaks no rule but raises a doubt, so the job is not sound."""
+    """Work that overlaps other work on its stream breaks no rule but raises a doubt, so the job is not sound."""
     builder = TraceBuilder().kernel("a", start_us=10, duration_us=10, launch_us=0)
     checked = holotrace.check(builder.kernel("b", start_us=15, duration_us=10, launch_us=1).build(), strict=True)
 
@@ -99,7 +99,7 @@ def test_the_command_prints_doubts(tmp_path: Path, capsys: pytest.CaptureFixture
 
 
 def test_ranks_that_the_user_left_out_are_not_missing() -> None:
-    """A rank without a file is reported as missing; a rank that `select` excluded is not."""
+    """A rank without a file is reported as missing, but not a rank that `select` excluded."""
     builder = TraceBuilder()
     for rank in range(3):
         builder.rank(rank).step(0, 0, 100).operator("aten::mm", start_us=1, duration_us=90)

@@ -16,7 +16,7 @@ from recordings import opened
 
 
 def verdict(builder: TraceBuilder) -> str:
-    """Return the verdict on a built job."""
+    """Return the verdict on a made-up job."""
     return summary(builder.build()).verdict
 
 
@@ -40,7 +40,7 @@ def test_a_late_rank_is_named(tmp_path) -> None:
 
 @pytest.mark.slow
 def test_the_late_rank_of_a_real_job_is_named_and_a_victim_is_not_blamed(real_traces) -> None:
-    """Rank 3 of the DDP job and rank 2 of the pipeline sleep and are named; rank 0, which only waits, is not."""
+    """The verdict names the rank that sleeps (DDP job: rank 3; pipeline: rank 2), but not rank 0, which only waits."""
     known = summary(opened(real_traces / "ddp_gloo_4rank"))
     assert "rank 3 is late" in known.verdict
     assert "<built-in function sleep> in ddp.py(35): main" in known.verdict

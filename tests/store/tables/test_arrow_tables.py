@@ -76,7 +76,7 @@ def test_damaged_files_are_errors(tmp_path: Path, damage: str) -> None:
 
 
 def test_known_columns_follow_the_request() -> None:
-    """None requests all columns; a list requests columns in its order."""
+    """None requests all columns; a list requests the listed columns, in the order of the list."""
     assert known_columns("strings", None) == ["text"]
     assert known_columns("events", ["name", "kind"]) == ["name", "kind"]
 

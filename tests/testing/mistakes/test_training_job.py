@@ -42,7 +42,7 @@ def test_a_pause_of_the_host_costs_its_length_where_the_device_waits_for_each_st
 
 
 def test_a_pause_of_the_host_costs_nothing_if_the_device_has_enough_to_do():
-    """The host is many kernels ahead, so a pause of 1 ms on the host costs nothing."""
+    """The host is many kernels ahead of the device, so a pause of 1 ms on the host costs nothing."""
     assert step_ns_of(SMALL.with_mistake("slow_function", 1_000_000)) == pytest.approx(step_ns_of(SMALL), rel=0.01)
 
 
@@ -55,6 +55,6 @@ def test_a_slow_rank_delays_all_ranks():
 
 @pytest.mark.slow
 def test_every_drawn_job_is_another():
-    """Different seeds give different jobs; one seed gives a pair of jobs, with and without the mistake."""
+    """Different seeds give different jobs; the same seed gives a pair of jobs, with and without the mistake."""
     assert len({repr(drawn_healthy(seed)) for seed in range(10)}) == 10
     assert drawn_pair("casts", 1) == drawn_pair("casts", 1)

@@ -32,7 +32,7 @@ def test_a_delay_costs_every_other_rank_its_length(backend):
 
 
 def test_a_delay_at_the_first_stage_also_costs_the_other_pipelines():
-    """The first stage delays the last, for which the last stage of the other pipeline has to wait."""
+    """The first stage delays the last stage, and the last stage of the other pipeline waits for it."""
     cause = Cause("slow_kernel", 0, 5 * MS, step=FIRST_STEP)
     options = PlantedOptions(data=2, pipeline=4, microbatches=4, layers=1, jitter=0, causes=(cause,))
     (truth,) = PlantedJob(options).causes

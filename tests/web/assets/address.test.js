@@ -11,7 +11,7 @@ test("numbers are sorted, and consecutive numbers become a range", () => {
   assert.equal(rangesOf([]), "");
 });
 
-test("ranges that are written are read back as the same numbers", () => {
+test("numbers written as ranges are read back as the same numbers", () => {
   assert.deepEqual(numbersOf("0-2,7"), [0, 1, 2, 7]);
   assert.deepEqual(numbersOf("5"), [5]);
 });
@@ -23,7 +23,7 @@ test("an empty value removes its key", () => {
   assert.equal(params.toString(), "run=a&steps=2");
 });
 
-test("forget removes the options of tables and the given keys", () => {
+test("`forget` removes the options of tables and the given keys", () => {
   const params = new URLSearchParams("view=diff&q.diff.0=gemm&top.diff.0=10&event=0:5&run=a");
   forget(params, ["event"]);
   assert.equal(params.toString(), "view=diff&run=a");

@@ -29,7 +29,7 @@ test("a line adds its offset and its drift, and fromAxis subtracts both", () => 
   }
 });
 
-test("a clock that jumped has a line before and one after", () => {
+test("a clock that jumped has one line before the jump and one after it", () => {
   const clock = clockOf([
     { at: String(ORIGIN + 500n), offset: 0, drift: 0, last: String(ORIGIN + 1_500n) },
     { at: String(ORIGIN + 500n), offset: 9_000, drift: 0, last: null },

@@ -42,11 +42,11 @@ test("a title leaves room for the labels of the axis below it", () => {
   assert.equal(title({ categoryarray: ["ten letter"], showticklabels: false }), "the path over time");
 });
 
-test("words longer than a line keep a line of their own", () => {
+test("a word longer than a line gets its own line", () => {
   assert.equal(wrapped("a long_word b c", 3), "a<br>long_word<br>b c");
 });
 
-test("an axis of many ranks names fewer of them in a narrow figure, and says so", () => {
+test("in a narrow figure, an axis of many ranks labels only some of them, and says so", () => {
   const ranks = Array.from({ length: 16 }, (_, at) => String(8 * at));
   /** @param {string} text */
   const named = (text) => ({ type: "category", tickvals: ranks, ticktext: ranks, title: { text } });

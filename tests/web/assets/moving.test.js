@@ -36,7 +36,7 @@ test("arrow keys pan by a tenth and zoom around the middle", () => {
   assert.equal(afterKey("x", WINDOW, WHOLE), undefined);
 });
 
-test("the text after a step has the number of the event, and says if none follows", () => {
+test("after a step, the text shows the number of the event, or says that there are no more events", () => {
   const at = /** @type {[number, number, number, number, number]} */ ([0, 0, 0, 0, 0]);
   assert.equal(stepText("row", 1, { at, number: 2, count: 1_200 }), "2 of 1,200 on this row");
   assert.equal(stepText("name", 1, { at: null, number: 1, count: 1 }), "1 of 1 of this name; none after it");

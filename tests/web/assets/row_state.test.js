@@ -85,7 +85,7 @@ test("every word of the filter must occur in the label, process or rank, in uppe
   }
 });
 
-test("a row moves before another one, or to the end", () => {
+test("a row can be moved before another row, or to the end", () => {
   const [state, rank] = [new RowState(), rankOf(0)];
   state.move(rank, rank.rows[3], { rank, row: rank.rows[1] });
   assert.deepEqual(shown(state, rank), [0, 3, 1, 2]);
@@ -94,7 +94,7 @@ test("a row moves before another one, or to the end", () => {
   assert.equal(String(state), "order.0.3.1.2.0");
 });
 
-test("a row dragged onto the pinned ones is pinned, and a row dragged out of them is unpinned", () => {
+test("a row dragged onto the pinned rows is pinned, and a row dragged out of them is unpinned", () => {
   const [state, rank] = [new RowState("pin.0.1"), rankOf(0)];
   state.move(rank, rank.rows[3], { rank, row: rank.rows[1] });
   assert.deepEqual(state.pinned, ["0.3", "0.1"]);
@@ -102,7 +102,7 @@ test("a row dragged onto the pinned ones is pinned, and a row dragged out of the
   assert.deepEqual([state.pinned, shown(state, rank)], [["0.1"], [3, 0, 2]]);
 });
 
-test("a row moves past the next visible row", () => {
+test("a row can be moved past the next visible row", () => {
   const [state, rank] = [new RowState("hide.0.1"), rankOf(0)];
   state.shift([rank], rank, rank.rows[0], 1);
   assert.deepEqual(shown(state, rank), [2, 0, 3]);

@@ -5,7 +5,7 @@ import { test } from "node:test";
 
 import { amountText, clamp, durationText, momentText, percentText } from "../../../src/holotrace/web/assets/units.js";
 
-test("a duration has four digits and the largest unit that fits", () => {
+test("a duration is shown with four digits and in the largest unit that fits", () => {
   assert.equal(durationText(999), "999 ns");
   assert.equal(durationText(1_500), "1.5 µs");
   assert.equal(durationText(12_345_678), "12.35 ms");
@@ -14,7 +14,7 @@ test("a duration has four digits and the largest unit that fits", () => {
   assert.equal(durationText(-2_000), "-2 µs");
 });
 
-test("a time on the ruler has enough digits to differ from the next", () => {
+test("a time on the ruler has enough digits to differ from the next time", () => {
   assert.equal(momentText(12_000_000, 100_000), "12.0 ms");
   assert.equal(momentText(12_100_000, 100_000), "12.1 ms");
   assert.equal(momentText(0, 5), "0 ns");

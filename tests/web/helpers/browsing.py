@@ -48,7 +48,7 @@ REAL_TRACES = {
 
 
 FIRST_FIGURES = ("temporal_breakdown", "step_time")
-"""Analyses whose figures the overview shows, if their input was recorded."""
+"""The overview shows the figures of these analyses if their input was recorded."""
 
 _DOWNLOADED = ("http", "ws")
 _TENSORBOARDS_OWN = "/font-roboto/"

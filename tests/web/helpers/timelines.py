@@ -33,7 +33,7 @@ LANES = st.lists(
 
 
 def index_of(lanes: list[list[Event]]) -> TimelineIndex:
-    """Return an index of one row with the given lanes; events are numbered from 0."""
+    """Return a timeline index of one row with the given lanes; events are numbered from 0."""
     events = np.array([event for lane in lanes for event in lane], np.int64).reshape(-1, 2)
     bounds = np.cumsum([0, *map(len, lanes)]).astype(np.int64)
     count = len(events)

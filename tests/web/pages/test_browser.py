@@ -280,7 +280,7 @@ def test_selectors_and_controls_of_tables_change_page_and_address(small, browser
 
 @pytest.mark.slow
 def test_a_span_is_selected_and_cleared(tmp_path, browser) -> None:
-    """Of two recordings, the page shows the newer until the older is selected."""
+    """If a run has two recordings, the page shows the newer one until the older one is selected."""
     for stamp, kernel in ((1700000000000, "gemm"), (1700000060000, "relu")):
         (file,) = TraceBuilder().kernel(kernel, start_us=0, duration_us=5).write(tmp_path)
         file.rename(tmp_path / f"host_1.{stamp}.pt.trace.json")

@@ -95,7 +95,7 @@ def test_one_click_answers(user, run: str, texts: list[str]) -> None:
 
 
 def test_two_clicks_compare_two_runs(user) -> None:
-    """Ticking a run and following another run's link compares them; the newer run is always the test run."""
+    """Ticking one run and following the link of another compares the two; the newer run is always the test run."""
     user.click_row("before", "checkbox")
     user.click_row("after", "link")
     user.reads("A step takes 200 µs instead of 100 µs (+100 %)")

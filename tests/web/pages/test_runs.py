@@ -39,7 +39,7 @@ def test_several_runs_are_listed_first_the_newest_on_top(client) -> None:
 
 
 def test_each_run_has_its_numbers_and_verdict(client) -> None:
-    """The CPU job has two ranks, a step of 20 µs, no GPU work, and its diagnosis as the verdict."""
+    """The list shows for the CPU job: two ranks, a step of 20 µs, no GPU work, and the diagnosis as its verdict."""
     _, cpu = (run.id for run in client.session.runs)
     said = texts(client.part("", f"run.{cpu}"))
     assert said[:4] == ["20 µs", "no GPU work", "2 ranks", "GPU not recorded"]
@@ -47,7 +47,7 @@ def test_each_run_has_its_numbers_and_verdict(client) -> None:
 
 
 def test_a_large_run_is_not_read_unasked(client, monkeypatch) -> None:
-    """A run above the size limit is listed as not read; after its overview has been shown, it has a verdict."""
+    """A run above the size limit is listed as not read; once its overview was shown, the list shows its verdict."""
     monkeypatch.setattr(runs, "MOST_BYTES_READ", 1)
     _, cpu = (run.id for run in client.session.runs)
     assert texts(client.part("", f"run.{cpu}"))[0].startswith("Not read yet, because it is large")

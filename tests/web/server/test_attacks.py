@@ -51,7 +51,7 @@ def ask(
     "path", ["/", "/_dash-layout", f"/{assets_path()}/shell/start.js", "/download/csv/health.files?view=health"]
 )
 def test_a_wrong_host_name_gets_nothing(server, path) -> None:
-    """A request with a foreign Host header, as in DNS rebinding, gets 403 and no page, data or script."""
+    """A request with a foreign Host header, as in DNS rebinding, gets status 403 and no page, data or script."""
     status, _, text = ask(server, path, Host="evil.example")
     assert status == 403
     assert "holotrace_token" not in text

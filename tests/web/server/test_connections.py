@@ -29,7 +29,7 @@ WHOLE = b"GET / HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n"
 
 
 def answers(environ, start_response) -> Iterator[bytes]:
-    """Answer every request; for `/large`, with more data than the server buffers."""
+    """Answer every request; the answer to `/large` is larger than the buffers of the server."""
     parts = [b"x" * (1 << 20)] * 40 if environ["PATH_INFO"] == "/large" else [ANSWER]
     start_response("200 OK", [("Content-Length", str(sum(map(len, parts))))])
     return iter(parts)
@@ -61,7 +61,7 @@ def ask(server: ConnectionServer) -> bytes:
 
 
 def opened(server: ConnectionServer, count: int, sent: bytes, until: ExitStack) -> list[socket.socket]:
-    """Open connections that each send some bytes and nothing more."""
+    """Open connections, each of which sends some bytes and then nothing more."""
     made = []
     for _ in range(count):
         connection = until.enter_context(
@@ -120,7 +120,7 @@ def test_a_request_must_arrive_within_half_a_minute(server, sent) -> None:
     """A connection with an incomplete request is closed LONGEST_WAIT_S after its start, even if more bytes arrive."""
     with ExitStack() as until:
         [slow] = opened(server, 1, sent, until)
-        assert ask(server) == ANSWER  # now the server has accepted the slow connection
+        assert ask(server) == ANSWER  # by now, the server has accepted the slow connection
         channel = min(list(server.active_channels.values()), key=lambda channel: channel.creation_time)
         server.maintenance(channel.creation_time + LONGEST_WAIT_S - 5)
         assert not channel.will_close

@@ -208,7 +208,7 @@ def test_other_names_are_refused_in_tensorboard(host) -> None:
 
 
 def test_all_names_can_be_allowed() -> None:
-    """`allowed_hosts={"*"}` accepts every host name, which proxies with generated names need."""
+    """`allowed_hosts={"*"}` accepts every host name; this is needed for proxies with generated names."""
     assert ask(Guard(page, allowed_hosts={"*"}), HTTP_HOST="evil.example")[0] == 200
 
 

@@ -191,7 +191,7 @@ def test_a_served_link_may_lead_elsewhere_later(folder) -> None:
 
 
 def test_captures_outside_the_served_folder_are_left_out(tmp_path) -> None:
-    """A capture beside the trace is used, but not one that links out of the served folder."""
+    """A capture next to the trace is used, unless it is a link to a file outside the served folder."""
     folder = tmp_path / "served"
     builder = TraceBuilder().runtime("hipGraphLaunch", start_us=0, duration_us=1, correlation=5)
     builder.kernel("gemm", start_us=9, duration_us=1, correlation=5).write(folder)

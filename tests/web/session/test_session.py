@@ -66,7 +66,7 @@ def test_each_span_of_a_run_can_be_selected(tmp_path, span, kernel) -> None:
 
 
 def test_captures_of_graphs_are_part_of_the_run_beside_them(tmp_path) -> None:
-    """A folder of captures is not a run if a trace is beside it; otherwise it is."""
+    """A folder of captures is not a run if it is next to a trace; otherwise it is a run."""
     for folder in ("serving", "serving/capture_traces", "alone/capture_traces"):
         gpu_job().write(tmp_path / folder)
     assert [run.name for run in Session([tmp_path], cache=False).runs] == ["alone/capture_traces", "serving"]
@@ -249,7 +249,7 @@ def test_memory_is_counted_in_pages_of_this_system(monkeypatch) -> None:
 
 
 def test_concurrent_analyses_return_the_same_as_alone(tmp_path) -> None:
-    """Twenty analyses that share cached columns return the same results in parallel as one after another."""
+    """Twenty analyses that share cached columns return the same results whether run in parallel or one by one."""
     steps_job().write(tmp_path)
     scope = Scope(opened(tmp_path).runs[0].id, steps=(1,))
     names = ("temporal_breakdown", "kernel_breakdown", "idle_time", "launch_statistics", "queue_length") * 4
@@ -387,7 +387,7 @@ class CountedPool(InProcessExecutor):
 def test_processes_answer_long_questions_about_many_ranks(
     tmp_path, monkeypatch, uses_processes, workers, calls
 ) -> None:
-    """Long analyses of a large job run in processes, if the session may use them; short analyses never do."""
+    """Long analyses of a large job run in worker processes, if the session may use them; short analyses never do."""
     write_job(tmp_path, ranks=2, steps=2, layers=1)
     monkeypatch.setattr(CountedPool, "calls", 0)
     monkeypatch.setattr(session_module, "worthwhile_workers", lambda _: workers)

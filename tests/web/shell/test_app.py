@@ -271,7 +271,7 @@ def test_an_invalid_address_gets_an_explanation(client, query) -> None:
 
 
 def test_an_error_in_a_part_leaves_the_rest_of_the_page(client, gpu, monkeypatch, caplog) -> None:
-    """If a part of a page fails, the browser gets a note; only the log has the error."""
+    """If a part of a page fails, the browser gets a short notice, and only the log contains the error."""
 
     def broken(*_: object, **__: object) -> None:
         message = "a secret path"

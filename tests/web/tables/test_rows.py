@@ -117,7 +117,7 @@ def test_groups_have_sums_and_maxima() -> None:
 
 
 def test_the_top_rows_have_the_largest_values_in_table_order() -> None:
-    """Of the differences 1, -9 and 5, the top two are -9 and 5, in table order."""
+    """Of the differences 1, -9 and 5, the top two are the largest by magnitude: -9 and 5, in table order."""
     frame = pl.DataFrame({"name": ["a", "b", "c"], "difference_ns": [1, -9, 5]})
     assert shaped(Table("", frame, "difference_ns"), Shape(top=2)).frame["name"].to_list() == ["b", "c"]
     assert shaped(Table("", frame, "difference_ns"), Shape(by="no such column")).frame.equals(frame)

@@ -36,7 +36,7 @@ def status_under(name: str, folder: Path, **flags: object) -> str:
     ],
 )
 def test_the_tab_accepts_the_names_that_tensorboard_listens_on(tmp_path, flags, names) -> None:
-    """The host names under which TensorBoard listens get status 200; foreign names, as in DNS rebinding, get 403."""
+    """Requests to the host names of TensorBoard get status 200; those to foreign names (DNS rebinding) get 403."""
     assert {status_under(name, tmp_path, **flags) for name in names} == {"200"}
     assert {status_under(name, tmp_path, **flags) for name in ("evil.example", "localhost.evil.example", "")} == {"403"}
 

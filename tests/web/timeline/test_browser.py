@@ -186,7 +186,7 @@ def test_a_span_on_the_ruler_is_described(url, browser) -> None:
 
 @pytest.mark.slow
 def test_a_span_with_shift_covers_the_rows_that_it_touches(url, browser) -> None:
-    """A span dragged over the stream of rank 0 covers neither threads nor other ranks."""
+    """A span dragged over the stream of rank 0 excludes threads and other ranks."""
     with visit(browser, url) as seen:
         drawn = Drawn(seen)
         x, y = drawn.at(100_000, 0, "stream 7")
@@ -313,7 +313,7 @@ def test_the_canvas_has_the_colours_of_the_page(url, browser, scheme, expected) 
 
 
 def test_a_row_of_a_table_leads_to_the_timeline(url, browser) -> None:
-    """A table row links to its event on the timeline; without an event to its time; without a time to its name."""
+    """A table row links to its event on the timeline or, if it has none, to its time or else to its name."""
     with visit(browser, url) as seen:
         link = "window.dash_clientside.holotrace.timeline([[{}]])[0]"
         row = "{'rank|exact': '1', rank: '1', 'name|exact': 'gemm'%s}"

@@ -1,4 +1,4 @@
-"""The merged timeline is unchanged in Perfetto, which comes with the extra `perfetto`."""
+"""Perfetto, which the extra `perfetto` installs, shows the merged timeline unchanged."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def test_perfetto_reports_no_errors(shown) -> None:
 
 
 def test_perfetto_has_every_event_to_the_nanosecond(shown) -> None:
-    """Start and duration of each slice equal the file's, in whole nanoseconds; instants have no length."""
+    """Each slice has the start and duration from the file, in whole nanoseconds; instants have no length."""
     events, query = shown
     written = sorted((ns(event["ts"]), ns(event.get("dur", 0))) for event in events if event["ph"] in "Xi")
     assert sorted((int(start), int(length)) for start, length in query("select ts, dur from slice")) == written

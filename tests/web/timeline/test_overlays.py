@@ -24,7 +24,7 @@ from timelines import LANES, Event, index_of, two_threads
 
 
 def test_a_span_counts_only_the_part_inside() -> None:
-    """In a span from 60 to 120 µs, the operator has 40 µs, the kernel 60 µs, and the call nothing."""
+    """A span from 60 to 120 µs contains 40 µs of the operator, 60 µs of the kernel, and nothing of the call."""
     index = timeline_index(two_threads().ranks[0])
 
     assert span_answer(index, [0, 1, 2], 60_000, 120_000) == {"rows": [[0, 40_000, 1], [2, 60_000, 1]]}
@@ -86,7 +86,7 @@ def test_the_path_leads_from_row_to_row() -> None:
 
 
 def test_the_path_of_a_span_ends_where_the_span_does() -> None:
-    """From 60 to 300 µs, the path has 40 µs in an operator and a gap of 200 µs on the host."""
+    """Between 60 and 300 µs, the path consists of 40 µs in an operator and a gap of 200 µs on the host."""
     answer = path_of(two_threads(), Window(0, 400_000, 400), span=(60_000, 300_000))
 
     assert (answer["start"], answer["end"]) == (60_000, 300_000)

@@ -64,7 +64,7 @@ def test_long_events_are_exact_and_merged_ones_keep_the_busy_time(lanes: list[li
 
 @given(LANES, st.integers(0, 8), st.integers(0, 4))
 def test_a_level_does_not_depend_on_its_source(lanes: list[list[Event]], level: int, finer: int) -> None:
-    """A zoom level has the same slices whether it comes from all events or from a finer level."""
+    """A zoom level has the same slices whether it is computed from all events or from a finer level."""
     index = index_of(lanes)
     everything = Slices.single(index.events, np.arange(len(index.events.start)), index.events.bounds)
     from_finer = at_level(at_level(everything, max(0, level - finer)), level)
@@ -95,7 +95,7 @@ def test_too_many_merged_slices_are_merged_further(monkeypatch) -> None:
 
 
 def test_rows_are_threads_then_streams() -> None:
-    """There are rows for two threads and a stream; nested events add a lane, and the origin is the first start."""
+    """There are rows for two threads and a stream; nested events add a lane; the origin is the first event's start."""
     index = timeline_index(two_threads().ranks[0])
 
     assert [(row.label, row.device, row.lane_count, row.event_count) for row in index.rows] == [

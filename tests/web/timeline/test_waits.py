@@ -27,7 +27,7 @@ def test_a_rank_waits_for_the_one_that_enters_last() -> None:
 
 
 def test_only_the_longest_waits_are_returned() -> None:
-    """`most=1` and `shortest_ns=30_000` each return only the collective with 60 µs, once per rank."""
+    """With `most=1` or `shortest_ns=30_000`, only the collective with the wait of 60 µs is returned, once per rank."""
     for shortest_ns, most in ((0, 1), (30_000, 20)):
         table = longest_waits(collectives(), shortest_ns=shortest_ns, most=most).table
         assert table.select("rank", "start_ns").rows() == [(0, 0), (1, 60_000)]

@@ -1,4 +1,4 @@
-"""Events in an area are summarised by name and kind, and by path."""
+"""Events in an area are summarised by name and kind, and by call path."""
 
 from __future__ import annotations
 
@@ -144,7 +144,7 @@ def test_a_flame_graph_of_streams_is_empty() -> None:
 
 
 def test_narrow_paths_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
-    """If there are too many paths to draw, the answer has the widest ones and the number of the others."""
+    """If there are too many paths to draw, the answer has the widest paths and says how many others there are."""
     monkeypatch.setattr(flames, "MOST_FLAMES", 1)
     builder = (
         TraceBuilder().operator("long", start_us=0, duration_us=10_000).operator("short", start_us=5, duration_us=1)

@@ -15,7 +15,7 @@ def answered(builder: TraceBuilder) -> tuple[str, list[int]]:
 
 
 def test_streams_that_work_at_once_count_once() -> None:
-    """Two kernels overlap for the whole first half, which is 100 % busy, not 200 %; operators are ignored."""
+    """If two kernels overlap for the whole first half, this half is 100 % busy, not 200 %; operators are ignored."""
     builder = TraceBuilder().operator("aten::mm", start_us=0, duration_us=1_024)
     for stream in (7, 8):
         builder.kernel("gemm", stream=stream, start_us=0, duration_us=512)

@@ -46,7 +46,7 @@ def test_keys_and_buttons_lead_along_the_row(url, browser) -> None:
 
 @pytest.mark.slow
 def test_keys_alone_select_and_lead_from_lane_to_lane(url, browser) -> None:
-    """`.` selects the first visible event; J and K select the event below or above, or say that there is none."""
+    """`.` selects the first visible event; J and K then select the one below or above it, or say that there is none."""
     with visit(browser, f"{url}&ranks=0") as seen:
         drawn = Drawn(seen, ranks=1)
         seen.page.keyboard.press(".")
@@ -61,7 +61,7 @@ def test_keys_alone_select_and_lead_from_lane_to_lane(url, browser) -> None:
 
 @pytest.mark.slow
 def test_n_leads_along_the_name(url, browser) -> None:
-    """From a launch call, N and Shift N select the next or previous one, even if other events are in between."""
+    """From a launch call, N and Shift N select the next or previous launch call, even with other events in between."""
     with visit(browser, f"{url}&ranks=0") as seen:
         drawn = Drawn(seen, ranks=1)
         seen.page.mouse.click(*drawn.at(20_500, 0, "thread 1", depth=2))

@@ -63,7 +63,7 @@ def test_the_number_counts_from_one() -> None:
 
 
 def test_calls_are_followed_at_their_depth() -> None:
-    """After a nested call comes the next event at its depth, not the event after its caller."""
+    """A nested call is followed by the next event at the same depth, not by the event after its caller."""
     builder = TraceBuilder().operator("outer", start_us=0, duration_us=10).operator("inner", start_us=1, duration_us=2)
     builder.operator("outer", start_us=20, duration_us=10).operator("later", start_us=21, duration_us=2)
     index = timeline_index(builder.build().ranks[0])

@@ -58,7 +58,7 @@ def test_the_only_rank_needs_no_column() -> None:
 
 
 def test_rows_beyond_the_limit_are_counted() -> None:
-    """Of 1,500 rows, the answer has the first 1,000, and it gives the total number."""
+    """Of 1,500 rows, the answer has the first 1,000 and the total number of rows."""
     answer = sql_answer(job(), "SELECT range AS n FROM range(1500)")
 
     assert (len(answer["rows"]), len(answer["places"]), answer["count"]) == (1_000, 1_000, 1_500)
