@@ -2,13 +2,13 @@
 
     python benchmarks/analyses.py [--trace BIG.json.gz] [--peer PYTHON] [--rounds 3] [--only NAME ...]
 
-Nearly all calls use the same code for both tools, because `hta.trace_analysis` has HTA's methods. The peer (HTA) loads
-a trace once and forks for each call, so no call profits from data that another call cached. A call is stopped after
-`--limit` CPU seconds, or when it needs more than `--limit-gb` of address space. Our side starts a new process for each
-call and round, with a filled cache:
+Nearly all calls use the same code for both tools, because our `hta.trace_analysis` has HTA's methods. The peer (HTA)
+loads a trace once and forks for each call, so no call profits from data that another call cached. A call is stopped
+after `--limit` CPU seconds, or when it needs more than `--limit-gb` of address space. Our side starts a new process for
+each call and round, with a filled cache:
 
-    alone   the columns that the call reads are in memory, like HTA's frames after loading, but no data derived from
-            them: launches, call stacks and steps are linked again, although HTA links launches while it loads
+    alone   the columns that the call reads are in memory, like HTA's frames after loading, but data derived from
+            them is not: launches, call stacks and steps are linked again, although HTA links launches while it loads
     first   the first call of a new process, including opening the trace and reading columns from the cache
     file    from the file to the answer: reading it for the first time, then `first`; for HTA, its load and its call
 
@@ -205,7 +205,7 @@ def _answered(case: Case, known: dict[str, Any], *, of_peer: bool) -> dict[str, 
 
 
 def _alone(call: Callable[[], object]) -> dict[str, Any]:
-    """Measure one of our calls again, with only the event columns that it reads in memory."""
+    """Measure one of our calls again, with the event columns that it reads in memory, but without derived data."""
     _keep_columns()
     _forget_derived()
     call()

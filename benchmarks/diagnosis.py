@@ -72,7 +72,8 @@ PLANTED = {
     "two_ranks-pipeline-slow_rank1": "host_falls_behind",
     "ddp_sequence_lengths": "uneven_inputs",
 }
-"""The rule that describes the mistake of each recorded job. In the pipeline, the host falls behind, but no step is slower yet."""
+"""The rule that describes the mistake of each recorded job. In the pipeline job, the host of the slow rank falls
+behind, but no step takes longer yet."""
 
 HIDDEN = "two_ranks-data_parallel-slow_rank1"
 """A recording that is left out, because its planted delay costs no time."""

@@ -95,7 +95,7 @@ def _row(rows: list[tuple[Comparison, Named]]) -> str:
 
 
 def _wrong(seed: int, job: Comparison) -> Iterator[str]:
-    """Yield a line for each cause with a wrong cost, and for costs that do not add up."""
+    """Yield a line for each cause with a wrong cost, and for each job whose costs do not add up."""
     if job.summed_ns != job.recorded_ns:
         yield f"seed {seed}: the costs add up to {job.summed_ns} ns instead of {job.recorded_ns} ns"
     for one in job.causes:

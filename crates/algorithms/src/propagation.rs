@@ -36,7 +36,8 @@ impl<'a> Shares<'a> {
     ///
     /// # Errors
     ///
-    /// The columns differ in length, the rows of the nodes are not in order, or a node passes on to itself or a later node.
+    /// The columns differ in length, the rows of the nodes are not in order, or a node passes amounts on to itself or
+    /// to a later node.
     pub fn new(first: &'a [i64], target: &'a [i64], weight: &'a [i64]) -> Result<Self, AlgorithmError> {
         check_lengths([target.len(), weight.len()])?;
         let mut begin = 0;

@@ -263,12 +263,12 @@ impl Event<'_> {
         self.value(b"\"ph\"") == Some(b"\"X\"")
     }
 
-    /// The value of this key; of several entries, the last takes precedence.
+    /// The value of this key; if the key is repeated, its last value.
     pub(crate) fn value(&self, key: &[u8]) -> Option<&[u8]> {
         self.last(key).map(|entry| &self.text[entry.value.clone()])
     }
 
-    /// The entry with this key; of several, the last takes precedence.
+    /// The entry with this key; if the key is repeated, its last entry.
     fn last(&self, key: &[u8]) -> Option<&Entry> {
         self.entries.iter().rev().find(|entry| &self.text[entry.key.clone()] == key)
     }

@@ -11,7 +11,7 @@ pub(crate) struct Buffer {
 }
 
 impl Buffer {
-    /// Let `write` fill up to `count` more bytes and return how many it wrote.
+    /// Let `write` fill up to `count` more bytes; returns the number of bytes written.
     pub(crate) fn append_with<E>(
         &mut self,
         count: usize,

@@ -104,7 +104,8 @@ impl<'a> Sequencer<'a> {
         }
     }
 
-    /// Take the next chunk. If it began between two events, as most do, keep its rows; otherwise read it again.
+    /// Take the next chunk. If it begins between two events, as most chunks do, keep its rows; otherwise read its text
+    /// again.
     pub(crate) fn absorb(&mut self, text: &[u8], chunk: ChunkInfo, rows: ChunkRows) -> Result<(), ReadError> {
         let is_all = chunk.end == End::OfFile;
         if !self.carried.text.is_empty() {

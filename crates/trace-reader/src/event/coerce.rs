@@ -84,7 +84,7 @@ pub(crate) fn triple(raw: Raw<'_>) -> Option<[i64; 3]> {
     numbers.next().is_none().then_some(triple)
 }
 
-/// Parse a number of few digits, the common case.
+/// Parse a number with few digits, the common case.
 #[inline]
 fn small(text: &[u8]) -> Option<i64> {
     number(text).map(u64::cast_signed)

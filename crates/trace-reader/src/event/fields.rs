@@ -35,7 +35,7 @@ impl Fields<'_> {
         }
     }
 
-    /// Whether the event's numeric args are samples; an event may have any number of them.
+    /// Whether the event's numeric args are samples of counters; an event may have any number of them.
     pub(super) fn holds_samples(&self) -> bool {
         self.phase == b'C' || (self.kind == Kind::ProfilerRange && self.is_row_of_events())
     }

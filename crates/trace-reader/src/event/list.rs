@@ -74,7 +74,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Whether another event follows the bracket just read, which then does not close the list.
+    /// Whether another event follows the bracket just read; if so, the bracket does not close the list.
     fn goes_on_with_event(&self) -> bool {
         let mut ahead = Cursor::new(self.cursor.bytes, self.cursor.at);
         ahead.skip_space();

@@ -45,7 +45,7 @@ pub(crate) struct ChunkRows {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Edge {
     pub(crate) is_begin: bool,
-    /// The id that pairs asynchronous events; the track pairs all others.
+    /// The id by which begin and end of an asynchronous event are paired; all other events are paired by track.
     pub(crate) id: Option<u32>,
     pub(crate) position: u32,
     pub(crate) offset: u64,
