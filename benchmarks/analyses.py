@@ -396,7 +396,9 @@ def main() -> None:
     for name in _INPUTS:
         parser.add_argument(f"--{name}", type=Path)
     parser.add_argument(
-        "--operator", default="CompiledFunction", help="part of the name of operators with kernel sequences"
+        "--operator",
+        default="CompiledFunction",
+        help="part of the names of the operators whose kernel sequences are measured",
     )
     parser.add_argument("--peer")
     parser.add_argument(

@@ -151,7 +151,7 @@ def the_profiler_stops_inside_a_step() -> tuple[str, Document]:
 
 
 def host_events_are_lost() -> tuple[str, Document]:
-    """Drop all host events of 3 ms, like an overflowing ring buffer."""
+    """Drop all host events that start within a window of 3 ms, as an overflowing ring buffer would."""
     document = recorded("training")
     host = events(document, "cpu_op", "cuda_runtime", "cuda_driver", "python_function", "user_annotation")
     launches = [call for call in events(document, "cuda_runtime") if "LaunchKernel" in call["name"]]

@@ -1,4 +1,4 @@
-"""Traces whose results tests compare with those of HTA (traceinsight 0.6.1)."""
+"""Traces on which the tests compare our results with HTA's (traceinsight 0.6.1)."""
 
 from __future__ import annotations
 

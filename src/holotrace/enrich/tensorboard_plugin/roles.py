@@ -23,7 +23,7 @@ def plugin_roles(rank_trace: RankTrace) -> dict[str, Intervals]:
     is_asked, is_carried_out = _is_one_of(asked), _is_one_of(carried_out)
     host = events.filter(pl.col("type").is_in(_HOST_TYPES))
     classed = host.with_columns(host_class(rank_trace, host["name"]))
-    # To the plugin, a pure Python range was never a data loader.
+    # The plugin never treats a pure Python range as a data loader.
     is_loader = (pl.col("class") == NodeClass.DATALOADER) & (pl.col("type") != PluginType.PYTHON)
     intervals = {
         "kernel": intervals_where(events, _is(PluginType.KERNEL) & ~is_carried_out),

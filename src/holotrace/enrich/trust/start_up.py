@@ -65,7 +65,7 @@ def slow_first_steps(rank_trace: RankTrace) -> Iterator[Doubt]:
 
 
 def slow_first_calls(rank_trace: RankTrace) -> Iterator[Doubt]:
-    """Doubt the calls that set up a device or load kernels on first use, if they take more than 5 % of the recording.
+    """Yield a doubt if first calls, which set up a device or load kernels, take more than 5 % of the recording.
 
     Source: https://docs.nvidia.com/cuda/cuda-c-programming-guide/index.html#lazy-loading.
     """

@@ -1,4 +1,4 @@
-"""Tests of the rules about devices that wait for launches, graph breaks and slow recordings."""
+"""Tests of the rules about graph breaks, slow recordings, and devices that wait for launches."""
 
 from __future__ import annotations
 

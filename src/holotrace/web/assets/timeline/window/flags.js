@@ -33,7 +33,7 @@ export class Flags {
   }
 
   /**
-   * Set a flag at a time and return it; null if the address would become too long.
+   * Add a flag at the given time and return it; null if the address would become too long.
    * @param {number} time
    */
   add(time) {
