@@ -264,7 +264,7 @@ def _between(evidence: RankEvidence, regions: Intervals) -> Intervals:
 
 
 def _leads_ns(step: _Times, busy_ns: _Times, idle_ns: _Times) -> _Times:
-    """Return, for each region, how far ahead the host would be at its beginning without the earlier breaks of the step.
+    """Return how far the host would be ahead of the device at the start of each region without earlier graph breaks.
 
     Args:
         step: the step of each region.
