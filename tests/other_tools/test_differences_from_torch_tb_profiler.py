@@ -186,7 +186,7 @@ EXAMPLES: dict[str, tuple[str, tuple[Answer, Answer]]] = {
     "diff/control: share of the kernels' time on tensor cores": (CONTROL, gpu("tensor_core_fraction")),
     "amd_mi250: estimated occupancy": (AMD, gpu("occupancy_fraction")),
     "diff/control: kernels by name, by launch": (CONTROL, both(kernels_by_table)),
-    "diff/test: kernels by name, by launch": (TEST, both(kernels_by_table)),
+    "diff/test: number of kernels in the table by name / in the table by launch": (TEST, both(kernels_by_table)),
     "dlrm_8rank, rank 0, first step: kernels, communication": (DLRM, step("kernel", "communication")),
     "diff/control, first step: kernels, communication": (CONTROL, step("kernel", "communication")),
     "single_v100, first step: kernels, communication": (V100, step("kernel", "communication")),
