@@ -60,7 +60,7 @@ def _bounds(
 
 
 def _around_starts(group: npt.NDArray[np.integer], end: _Int64, nested: Nesting) -> _Int64:
-    """Return, for each row, the innermost row right before it begins: the sibling that it overlaps, or its parent."""
+    """Return, for each row, the innermost row still open just before it begins: an overlapping sibling, or its parent."""
     parent, overlaps = nested.parent, nested.is_overlapping
     if not overlaps.any():
         return parent

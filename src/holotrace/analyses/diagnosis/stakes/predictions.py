@@ -22,7 +22,7 @@ _MOST_PREDICTED = 5
 """Only this many of a rank's costliest cases are replayed, because each replay goes through the whole graph of a step."""
 
 _MOST_SCALED = 2.0
-"""The mean step saves at most this many times as much as the replayed step, because that step may be atypical."""
+"""Savings are scaled from the replayed to the mean step by at most this factor, because that step may be atypical."""
 
 
 class _Step(NamedTuple):
