@@ -1,4 +1,4 @@
-"""Run the work on ranks on a Ray cluster; Ray itself retries the work of a lost worker."""
+"""Process the ranks on a Ray cluster; Ray itself retries the work of a lost worker."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Chooses the recording that explains each replay of a graph.
 
-A recording explains a replay if it ran the same kernels, and shows which operators launched them.
+A recording explains a replay if it contains the same kernels and shows which operators launched them.
 """
 
 from __future__ import annotations
