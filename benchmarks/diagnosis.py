@@ -177,7 +177,7 @@ SAME_MISTAKE = {
     ("late_rank", "data_loading"),
     ("graph_breaks", "slow_function"),
 }
-"""Pairs of a planted mistake's rule and a rule that finds part of it, such as a function that delays a rank."""
+"""Pairs of rules: the first describes the planted mistake; the second finds part of it, such as a slow function on a late rank."""
 
 WITHOUT_COST = ("memory_limit", "fragmentation", "host_falls_behind", "data_parallel")
 """Rules for mistakes that cost no time yet, or whose cost is unknown."""

@@ -12,11 +12,14 @@ from holotrace.questions.answers import total
 from holotrace.units import duration_text, percent_text
 
 
+ALL_HIDDEN = "No communication is exposed: computation hides all of it."
+
+
 def answer(result: Parallelism) -> str:
     """Name the axis with the most exposed communication, and say how much of this time is waiting."""
     exposed_ns = total(result.per_axis, "exposed_ns")
     if not exposed_ns:
-        return "No communication is exposed: computation hides all of it."
+        return ALL_HIDDEN
     sums = result.per_axis.group_by("axis").agg(pl.col("exposed_ns", *PARTS).sum())
     worst = sums.sort("exposed_ns", "axis", descending=[True, False]).row(0, named=True)
     axis = "groups of unknown axis" if worst["axis"] == "unknown" else f"axis {worst['axis']}"

@@ -8,6 +8,7 @@ from typing import Any
 import plotly.graph_objects as go
 import polars as pl
 
+from holotrace.analyses.parallelism.answer import ALL_HIDDEN
 from holotrace.analyses.parallelism.compute import Parallelism
 from holotrace.analyses.parallelism.question import QUESTION
 from holotrace.drawing.colors import AXIS_COLORS
@@ -37,7 +38,7 @@ def plot_parallelism(result: Parallelism, *, theme: Theme = "light") -> go.Figur
     """
     table = result.per_axis
     if not table["exposed_ns"].sum():
-        return empty_figure(_HEADING.question, "No communication is exposed: computation hides all of it.", theme)
+        return empty_figure(_HEADING.question, ALL_HIDDEN, theme)
     ranks = table.select("rank").unique().sort("rank")
     totals = table.group_by("rank").agg(pl.col("exposed_ns").sum())["exposed_ns"]
     size, unit = largest_unit(totals.to_list())

@@ -16,7 +16,7 @@ class Claim(NamedTuple):
 
     claimed_ns    explained time that no earlier case claims, times the share that can be saved
     explained_ns  all time that the case explains, within the steps
-    absorbed_by   the earlier rule that claimed most of the explained time; "" if at least half of it was unclaimed
+    absorbed_by   the earlier rule that claimed most of the explained time; "" if at least half was unclaimed
     """
 
     claimed_ns: float
