@@ -11,7 +11,6 @@ from holotrace.enrich.across_ranks.exposed import PARTS
 from holotrace.questions.answers import total
 from holotrace.units import duration_text, percent_text
 
-
 ALL_HIDDEN = "No communication is exposed: computation hides all of it."
 
 
