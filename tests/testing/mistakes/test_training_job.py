@@ -58,3 +58,15 @@ def test_every_drawn_job_is_another():
     """Different seeds give different jobs; the same seed gives a pair of jobs, with and without the mistake."""
     assert len({repr(drawn_healthy(seed)) for seed in range(10)}) == 10
     assert drawn_pair("casts", 1) == drawn_pair("casts", 1)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("rule", ["anomaly_detection", "evaluation_in_steps", "dense_embedding_gradients"])
+def test_only_the_job_with_the_mistake_has_its_finding(rule, tmp_path):
+    """The diagnosis finds the planted mistake, but not in the same job without it."""
+    pair = drawn_pair(rule, 3)
+    found = {}
+    for name, job in (("planted", pair.planted), ("healthy", pair.healthy)):
+        trace = holotrace.open_trace(TrainingJob(job).write(tmp_path / name))
+        found[name] = rule in holotrace.diagnosis(trace).per_finding["rule"].to_list()
+    assert found == {"planted": True, "healthy": False}

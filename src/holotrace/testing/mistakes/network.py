@@ -10,6 +10,9 @@ from holotrace.testing.mistakes.communication import Communication
 from holotrace.testing.mistakes.operators import Operators, Tensor
 from holotrace.testing.mistakes.recorder import COMPUTE, SIDE, Kernel
 
+_USER_WIDTH = 48
+"""No other tensor of the network is this wide."""
+
 
 class Network:
     """A job's neural network on one rank."""
@@ -22,6 +25,12 @@ class Network:
         """Compute the loss of a batch."""
         (self._images if self.options.model == "images" else self._transformer)()
 
+    @property
+    def users(self) -> Tensor:
+        """The table of a second embedding, of which a step reads few rows."""
+        rows = self.amount("dense_embedding_gradients") or self.options.remedies.get("sparse_gradients", 0)
+        return Tensor((int(rows), _USER_WIDTH))
+
     def _transformer(self) -> None:
         options, torch = self.options, self.torch
         width, kind = options.hidden, "float" if options.autocast else options.element_type
@@ -29,6 +38,9 @@ class Network:
         with self.recorder.function("nn.Module: Transformer_0"):
             with self.recorder.function("nn.Module: Embedding_0"):
                 x = torch.embedding(Tensor((vocabulary, width), kind), options.tokens)
+            if self.users.elements:
+                with self.recorder.function("nn.Module: Embedding_1"):
+                    torch.embedding(self.users, options.tokens, sparse="sparse_gradients" in options.remedies)
             x = x.of(options.tokens // options.sequence, options.sequence, width)
             for layer in range(options.layers):
                 self._run(layer, x)

@@ -88,6 +88,7 @@ class Operators:
         self.recorder, self.options, self.gpu = recorder, recorder.options, recorder.gpu
         self._sequence = itertools.count(1_000)
         self._tape: list[_Node] = []
+        self._tracks = True
         self._kept: list[int] = []
 
     @contextmanager
@@ -101,6 +102,9 @@ class Operators:
         )
         with self.recorder.range("cpu_op", name, **described, **numbered):
             self.recorder.spend(_OPERATOR_NS)
+            if sequence is not None and self.recorder.amount("anomaly_detection"):
+                with self.recorder.function("torch/fx/traceback.py(248): format_stack"):
+                    self.recorder.pause(self.recorder.amount("anomaly_detection"))
             yield
 
     def view(self, name: str, tensor: Tensor) -> None:
@@ -360,11 +364,15 @@ class Operators:
                     with self.operator("aten::nll_loss_forward", flat, target, None, 1, -100):
                         self.recorder.launch(Kernel(_NLL, 9_000, 1, 1024))
 
-    def embedding(self, table: Tensor, rows: int) -> Tensor:
-        """Look up the embedding vectors of tokens."""
+    def embedding(self, table: Tensor, rows: int, *, sparse: bool = False) -> Tensor:
+        """Look up the embedding vectors of tokens; with `sparse`, the gradient contains only the rows that were read."""
         result, tokens = Tensor((rows, table.dims[1]), table.type), Tensor((rows,), "long int")
 
         def gradient() -> None:
+            if sparse:
+                with self.operator("aten::embedding_sparse_backward", result, tokens, table.dims[0], -1, "False"):
+                    self.recorder.launch(Kernel(_EMBEDDING, self.gpu.memory_ns(2 * result.bytes, 0.5), 4096, 256))
+                return
             with self.operator("aten::embedding_dense_backward", result, tokens, table.dims[0], -1, "False"):
                 with (
                     self.operator("aten::zeros", table),
@@ -375,7 +383,7 @@ class Operators:
                 self.recorder.launch(Kernel(_EMBEDDING, self.gpu.memory_ns(2 * result.bytes, 0.5), 4096, 256))
 
         with self.recorded("EmbeddingBackward0", gradient) as number:
-            with self.operator("aten::embedding", table, tokens, -1, False, False, sequence=number):
+            with self.operator("aten::embedding", table, tokens, -1, False, sparse, sequence=number):
                 with self.operator("aten::index_select", table, 0, tokens):
                     self.allocate(result)
                     self.recorder.launch(Kernel(_GATHER, self.gpu.memory_ns(2 * result.bytes, 0.7), rows, 256))
@@ -420,6 +428,13 @@ class Operators:
         recorder.thread = MAIN
         recorder.spend(20_000)
 
+    @contextmanager
+    def no_grad(self) -> Iterator[None]:
+        """Call the operators of the `with` block without gradients."""
+        self._tracks = False
+        yield
+        self._tracks = True
+
     @property
     def position(self) -> int:
         """The number of nodes in the backward graph so far."""
@@ -443,8 +458,8 @@ class Operators:
 
     @contextmanager
     def recorded(self, name: str, gradient: Callable[[], None]) -> Iterator[int | None]:
-        """Add a node to the backward graph, and yield its sequence number; without a name, add no node."""
-        if not name:
+        """Add a node to the backward graph, and yield its sequence number; without a name or gradients, add no node."""
+        if not name or not self._tracks:
             yield None
             return
         number, place = next(self._sequence), len(self.recorder.rows)

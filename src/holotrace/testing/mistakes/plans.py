@@ -237,6 +237,29 @@ def _in_double(rule: str, job: JobOptions, dice: random.Random) -> Pair:
     return Pair(rule, replace(job, precision="float64"), job)
 
 
+def _anomalous(rule: str, job: JobOptions, dice: random.Random) -> Pair:
+    """Format the Python stack in each operator of the forward pass, in a job with or without a GPU."""
+    job = replace(_on_cpu(job, dice) if dice.random() < 1 / 2 else job, stacks=True)
+    amounts = (10_000 * 2**power for power in range(10))
+    return _first_costly(
+        rule, ((job.with_mistake(rule, amount), job) for amount in amounts), dice.choice(_DRAWN_SHARES)
+    )
+
+
+def _validating(rule: str, job: JobOptions, dice: random.Random) -> Pair:
+    """Compute one to three batches without gradients in each step of a job without a GPU."""
+    job = replace(_on_cpu(job, dice), stacks=dice.random() < 1 / 2)
+    return Pair(rule, job.with_mistake(rule, dice.choice((1, 2, 3))), job)
+
+
+def _dense_gradients(rule: str, job: JobOptions, dice: random.Random) -> Pair:
+    """Train an embedding with dense gradients without a GPU; the gradients of the healthy job are sparse."""
+    job = replace(_on_cpu(job, dice), shapes=True)
+    tables = (10_000 * 2**power for power in range(8))
+    pairs = ((job.with_mistake(rule, rows), job.with_remedy("sparse_gradients", rows)) for rows in tables)
+    return _first_costly(rule, pairs, dice.choice(_DRAWN_SHARES))
+
+
 def _backlog(rule: str, job: JobOptions, dice: random.Random) -> Pair:
     """Let the host take longer than the device; the device is still busy with work from before the recording."""
     job = replace(job, stacks=True, reads_loss=False, memory=False)
@@ -429,6 +452,9 @@ _PAIRS: dict[str, _Plant] = {
     "operator_loops": _looping,
     "host_copies": _copying,
     "double_precision": _in_double,
+    "anomaly_detection": _anomalous,
+    "evaluation_in_steps": _validating,
+    "dense_embedding_gradients": _dense_gradients,
     "first_calls": _first_steps,
     "data_parallel": _one_process,
     "optimizer_not_fused": _updating,

@@ -157,6 +157,8 @@ class Training:
         torch, recorder = self.torch, self.recorder
         with recorder.function("torch/optim/optimizer.py(507): wrapper"):
             with recorder.range("user_annotation", "Optimizer.step#AdamW.step"):
+                if self.amount("dense_embedding_gradients"):
+                    self._update_one(self.network.users)
                 if self.amount("optimizer_not_fused"):
                     for count in parameters(self.options):
                         self._update_one(Tensor((count,), self.options.weight_type))
@@ -183,6 +185,9 @@ class Training:
             count_hits(self.torch, round(self.amount("operator_loops")))
         if self.amount("host_copies"):
             copy_twice(self.torch, self.amount("host_copies"))
+        for _ in range(round(self.amount("evaluation_in_steps"))):
+            with self.recorder.function("train.py(141): validate"), self.torch.no_grad():
+                self.network.forward()
         if not self.amount("empties_cache"):
             return
         with self.recorder.function("torch/cuda/memory.py(222): empty_cache"):
