@@ -174,6 +174,18 @@ def test_operators_with_equal_inputs_that_are_slow_in_turn_are_no_uneven_work() 
     assert rules_of(multiplying_job([[1, 1, 1]] * 3, turns)) == {"jitter"}
 
 
+@pytest.mark.parametrize(("late", "expected"), [("110101", "jitter"), ("111111", "late_rank")])
+def test_a_rank_that_chance_makes_the_latest_is_not_late(late: str, expected: str) -> None:
+    """A slow product delays rank 1 in the steps marked 1, and rank 0 in the steps marked 0.
+
+    Chance makes one of two equal ranks the latest in four of six steps with probability 2 * 22/64 = 69 %, and in six
+    of six steps with 3 %.
+    """
+    turns = [[500 if rank == int(step) else 200 for rank in range(2)] for step in late]
+
+    assert rules_of(multiplying_job([[1, 1]] * 6, turns)) == {expected}
+
+
 def test_a_rank_counts_once_in_a_finding() -> None:
     """`rank_count` counts each of three ranks once, even if a rank has several cases."""
     found = holotrace.diagnosis(multiplying_job([[1, 1, 1]] * 4, [[200, 500, 200]] * 4)).per_finding

@@ -11,8 +11,8 @@ import polars as pl
 from holotrace.analyses.diagnosis.job_evidence import JobEvidence
 from holotrace.analyses.diagnosis.rule import OF_THE_STEP, Delay, JobCase, JobRule, Place, RankCase, Said
 from holotrace.analyses.diagnosis.rules.needs import needs_results
+from holotrace.analyses.diagnosis.rules.ranks.blame import blamed, is_part_of_training
 from holotrace.analyses.diagnosis.rules.ranks.experts import WORK, overloaded
-from holotrace.analyses.diagnosis.rules.ranks.late_ranks import blamed, is_part_of_training
 from holotrace.analyses.diagnosis.rules.ranks.mean_costs import mean_costs, share_of_step, steps_of, wait_count
 from holotrace.analyses.diagnosis.rules.ranks.own_work import with_own_share
 from holotrace.analyses.diagnosis.rules.ranks.uneven_inputs import (
@@ -201,7 +201,7 @@ def _waiting_in_turn(evidence: JobEvidence, *, is_work: bool) -> Iterator[JobCas
     than half.
     """
     causes = evidence.results["wait_causes"]
-    named = [*blamed(causes), *overloaded(evidence)]
+    named = [*blamed(evidence), *overloaded(evidence)]
     known = causes.per_cause.drop_nulls(["step", "cause_rank"]).filter(
         ~pl.col("cause").is_in(["communication", "unknown"]) & ~pl.col("cause_rank").is_in(named)
     )

@@ -14,45 +14,17 @@ from holotrace.analyses.diagnosis.job_evidence import JobEvidence
 from holotrace.analyses.diagnosis.rule import JobCase, JobRule, Place, RankCase, Said
 from holotrace.analyses.diagnosis.rules.known_names import LOCKS, WRITES
 from holotrace.analyses.diagnosis.rules.needs import needs_results
-from holotrace.analyses.diagnosis.rules.ranks.experts import WORK, overloaded
+from holotrace.analyses.diagnosis.rules.ranks.blame import blamed, delays_of, explained, functions_alone, has_same_work
+from holotrace.analyses.diagnosis.rules.ranks.experts import WORK
 from holotrace.analyses.diagnosis.rules.ranks.mean_costs import steps_of, wait_count
-from holotrace.analyses.diagnosis.rules.ranks.own_work import with_own_share
-from holotrace.analyses.diagnosis.rules.ranks.uneven_inputs import (
-    MORE_CALLS,
-    times_as_many_calls,
-    without_larger_inputs,
-)
-from holotrace.analyses.wait_causes.compute import WaitCauses
+from holotrace.analyses.diagnosis.rules.ranks.uneven_inputs import MORE_CALLS
 from holotrace.drawing.names import short_name
 from holotrace.enrich.host.frames import OF_AUTOGRAD
-from holotrace.enrich.job_graph.causes.roles import (
-    CULPRIT,
-    LEAST_CULPRIT,
-    MOSTLY_PYTHON,
-    NOT_OWN,
-    cause_text,
-    largest_causes,
-)
+from holotrace.enrich.job_graph.causes.roles import LEAST_CULPRIT, cause_text
 from holotrace.units import number_text, percent_text
 
-_RUN_BACKWARD = "<built-in method run_backward>"
 _NEARLY = 0.9
 """If a function takes this share of its caller's time, the caller does little else, and the finding names the function."""
-_LATE_STEP = 0.25
-"""A rank counts as late in a step if its delay in this step costs at least this share of the rank's costliest delay."""
-_ONE_CAUSE = 0.2
-"""If the largest cause explains less than this share, the delay may be due to chance: a process that shares its cores with
-others is delayed at many lines of code.
-"""
-
-
-def blamed(causes: WaitCauses) -> list[int]:
-    """Return the culprits whose delays are mostly due to themselves, not to transfers, the GPU or unknown causes."""
-    culprits = causes.per_rank.filter(pl.col("role") == CULPRIT)["rank"]
-    own = pl.col("cost_ns").filter(~pl.col("cause").is_in(NOT_OWN)).sum()
-    sums = causes.per_cause.group_by("cause_rank").agg(own.alias("own_ns"), pl.col("cost_ns").sum())
-    known = sums.filter(pl.col("cause_rank").is_in(culprits.implode()) & (2 * pl.col("own_ns") >= pl.col("cost_ns")))
-    return sorted(known["cause_rank"])
 
 
 def late_ranks(evidence: JobEvidence) -> Iterator[JobCase]:
@@ -60,21 +32,17 @@ def late_ranks(evidence: JobEvidence) -> Iterator[JobCase]:
     causes = evidence.results["wait_causes"]
     in_steps = causes.per_cause.drop_nulls("step")
     once = _counted_once(evidence)
-    for row in causes.per_rank.filter(pl.col("rank").is_in(blamed(causes))).iter_rows(named=True):
+    for row in causes.per_rank.filter(pl.col("rank").is_in(blamed(evidence))).iter_rows(named=True):
         of_rank = in_steps.filter(pl.col("cause_rank") == row["rank"])
-        own = without_larger_inputs(evidence, of_rank)
-        mine = own.filter(~pl.col("cause").is_in(WORK)) if row["rank"] in overloaded(evidence) else own
+        mine = delays_of(evidence, row["rank"])
         if mine.is_empty():
             continue
         fraction = row["cost_fraction"] * mine["cost_ns"].sum() / of_rank["cost_ns"].sum()
-        own_causes = with_own_share(evidence, mine).with_columns(
-            pl.col("own_ns").round().cast(pl.Int64).alias("cost_ns")
-        )
-        cause = largest_causes(own_causes).row(0, named=True)
+        cause, how_often = explained(evidence, mine)
         steps = steps_of(causes)
         sums = mine.group_by("waiting_rank").agg(pl.col("cost_ns").sum()).sort("waiting_rank")
         costs = {rank: cost_ns * once.get(rank, 1.0) / steps for rank, cost_ns in sums.iter_rows()}
-        alone = _functions_alone(evidence, row["rank"])
+        alone = functions_alone(evidence, row["rank"])
         function = next(iter(alone), None)
         explains = function is not None and 2 * alone[function] >= max(costs.values())
         words: dict[str, Any] = {
@@ -83,15 +51,11 @@ def late_ranks(evidence: JobEvidence) -> Iterator[JobCase]:
             "cause": cause_text(
                 {**cause, "name": cause["name"] and short_name(cause["name"].removeprefix(OF_AUTOGRAD))}
             ),
-            "kind": cause["cause"],
             "has_devices": any(known.numbers.busy_ns is not None for known in evidence.ranks.values()),
-            "times_as_many": times_as_many_calls(evidence, row["rank"]),
-            **_how_often(own_causes, cause, steps),
+            **how_often,
             **(_of_function(str(function), _innermost(alone)) if explains else {}),
             "lines": [*alone, *filter(None, [cause["frame"]])],
         }
-        if _has_same_work(words):
-            words["confidence"] = {"high": "medium"}.get(words["confidence"], "low")
         yield JobCase(
             costs,
             fraction,
@@ -105,19 +69,6 @@ def late_ranks(evidence: JobEvidence) -> Iterator[JobCase]:
             ),
             words,
         )
-
-
-def _functions_alone(evidence: JobEvidence, rank: int) -> dict[str, int]:
-    """Return the functions that only this rank runs, with their time per step, the longest first.
-
-    The result is empty unless every other rank recorded functions.
-    """
-    others = [set(known.user_functions) for other, known in evidence.ranks.items() if other != rank]
-    if not all(others):
-        return {}
-    own = evidence.ranks[rank].user_functions.items()
-    alone = [(name, time_ns) for name, time_ns in own if not any(name in other for other in others)]
-    return dict(sorted(alone, key=lambda known: -known[1]))
 
 
 def _innermost(alone: Mapping[str, int]) -> str | None:
@@ -135,52 +86,6 @@ def _of_function(name: str, inner: str | None) -> dict[str, Any]:
     mostly = f" (mostly {inner})" if inner not in (None, name) else ""
     cause = f"{name}{mostly}, which no other rank runs"
     return {"cause": cause, "kind": "python", "is_spread": False, "is_training": False, "confidence": "high"}
-
-
-def _how_often(mine: pl.DataFrame, cause: Mapping[str, Any], steps: int) -> dict[str, Any]:
-    """Return the number of steps in which a rank is late, and how certain the cause is.
-
-    The causes of random delays differ from step to step, so confidence is lower if no cause dominates, or if few steps are late.
-    """
-    per_step = mine.group_by("step").agg(pl.col("cost_ns").sum())["cost_ns"]
-    late_count = int((per_step >= _LATE_STEP * float(per_step.max() or 0)).sum())  # type: ignore[arg-type]
-    own = mine.filter(~pl.col("cause").is_in(NOT_OWN))
-    of_name = own.filter(pl.col("name").eq_missing(pl.lit(cause["name"], pl.String)))["cost_ns"].sum()
-    is_spread = (
-        float(max(of_name, _in_function(own, cause), cause["cost_ns"])) < _ONE_CAUSE * float(own["cost_ns"].sum())
-        and cause["cause"] != "computation"
-    )
-    is_rare = 2 * late_count <= steps and steps > 1
-    return {
-        "late_count": late_count,
-        "steps": steps,
-        "is_spread": is_spread,
-        "is_training": is_part_of_training(own, cause),
-        "confidence": "low" if is_spread else "medium" if is_rare else "high",
-    }
-
-
-def is_part_of_training(causes: pl.DataFrame, cause: Mapping[str, Any]) -> bool:
-    """Return whether every step needs this Python code.
-
-    This is the case if it runs the backward pass, or is between the operators of training code.
-    """
-    if cause["cause"] != "python":
-        return False
-    return cause["name"] == _RUN_BACKWARD or (cause["name"] == cause["frame"] and not _in_function(causes, cause))
-
-
-def _in_function(own: pl.DataFrame, cause: Mapping[str, Any]) -> float:
-    """Return the cost of Python in the function that a cause names.
-
-    The cost is 0 if this function spends much time in operators, as training code does.
-    """
-    if cause["cause"] != "python" or cause["frame"] is None:
-        return 0.0
-    kinds = own.filter(pl.col("frame") == cause["frame"]).group_by("cause").agg(pl.col("cost_ns").sum())
-    costs = dict(kinds.with_columns(pl.col("cause").cast(pl.String)).iter_rows())
-    python_ns = float(costs.pop("python", 0))
-    return python_ns if python_ns >= MOSTLY_PYTHON * sum(costs.values()) else 0.0
 
 
 def _counted_once(evidence: JobEvidence) -> dict[int, float]:
@@ -231,7 +136,7 @@ _LOOK = "Speed up this work on the late rank, or give each rank an equal share o
 def _say(cases: Sequence[RankCase]) -> Said:
     words = cases[0].words
     often = f" in {words['late_count']} of {words['steps']} steps" if words["late_count"] < words["steps"] else ""
-    largest = "many small causes, the largest " if words["is_spread"] else _SLOWER if _has_same_work(words) else ""
+    largest = "many small causes, the largest " if words["is_spread"] else _SLOWER if has_same_work(words) else ""
     return Said(
         f"rank {words['rank']} is late{often} and causes {percent_text(words['fraction'])} of all waiting between ranks: "
         f"{largest}{words['cause']}{_more_calls(words)}",
@@ -240,11 +145,6 @@ def _say(cases: Sequence[RankCase]) -> Said:
 
 
 _SLOWER = "it needs longer than the other ranks for the same work, mostly "
-
-
-def _has_same_work(words: Mapping[str, Any]) -> bool:
-    """Return whether operators make the rank late, although it runs as many as the other ranks, with inputs of the same size."""
-    return words["kind"] == "operator" and 1 / MORE_CALLS <= (words["times_as_many"] or 0) < MORE_CALLS
 
 
 def _more_calls(words: Mapping[str, Any]) -> str:
@@ -267,7 +167,7 @@ def _way_out(words: Mapping[str, Any]) -> str:
     is_host = words["kind"] == "launch_delay" and not words["has_devices"]
     if words["is_spread"] or words["is_training"] or is_host:
         return _COMPETING
-    return _SAME_WORK if _has_same_work(words) else _WAY_OUT.get(words["kind"], _LOOK)
+    return _SAME_WORK if has_same_work(words) else _WAY_OUT.get(words["kind"], _LOOK)
 
 
 RULES = (
@@ -277,7 +177,8 @@ RULES = (
         threshold=LEAST_CULPRIT,
         unit="of all waiting",
         reason="A rank that causes less than a tenth of the waiting is only one of many late ranks. "
-        "The rule does not apply if most of the waiting for the rank is due to transfers or to a GPU that starts work late.",
+        "The rule does not apply if most of the waiting for the rank is due to transfers or to a GPU that starts work late. If a rank has "
+        "no cause of its own, it must also be the latest in more steps than one of several equal ranks would be by chance (95 %).",
         source="https://doi.org/10.1145/2934661",
         analyses=("wait_causes",),
         check=late_ranks,

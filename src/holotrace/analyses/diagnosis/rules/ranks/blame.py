@@ -1,0 +1,160 @@
+"""Which ranks are to blame for the waits of others: those whose delays are their own, and not due to chance."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from math import comb
+from typing import Any
+
+import polars as pl
+
+from holotrace.analyses.diagnosis.job_evidence import JobEvidence
+from holotrace.analyses.diagnosis.rules.ranks.experts import WORK, overloaded
+from holotrace.analyses.diagnosis.rules.ranks.mean_costs import steps_of
+from holotrace.analyses.diagnosis.rules.ranks.own_work import with_own_share
+from holotrace.analyses.diagnosis.rules.ranks.uneven_inputs import (
+    MORE_CALLS,
+    times_as_many_calls,
+    without_larger_inputs,
+)
+from holotrace.enrich.job_graph.causes.roles import CULPRIT, MOSTLY_PYTHON, NOT_OWN, largest_causes
+
+_RUN_BACKWARD = "<built-in method run_backward>"
+_LATE_STEP = 0.25
+"""A rank counts as late in a step if its delay in this step costs at least this share of the rank's costliest delay."""
+_ONE_CAUSE = 0.2
+"""If the largest cause explains less than this share, the delay may be due to chance: a process that shares its cores with
+others is delayed at many lines of code.
+"""
+_CHANCE = 0.05
+"""If one of several equal ranks would be the latest as often with at least this probability, no rank is to blame."""
+
+
+def blamed(evidence: JobEvidence) -> list[int]:
+    """Return the culprits whose delays are mostly due to themselves, not to transfers, the GPU, unknown causes or chance."""
+    causes = evidence.results["wait_causes"]
+    culprits = causes.per_rank.filter(pl.col("role") == CULPRIT)["rank"]
+    own = pl.col("cost_ns").filter(~pl.col("cause").is_in(NOT_OWN)).sum()
+    sums = causes.per_cause.group_by("cause_rank").agg(own.alias("own_ns"), pl.col("cost_ns").sum())
+    known = sums.filter(pl.col("cause_rank").is_in(culprits.implode()) & (2 * pl.col("own_ns") >= pl.col("cost_ns")))
+    return [rank for rank in sorted(known["cause_rank"]) if not _is_late_by_chance(evidence, rank)]
+
+
+def delays_of(evidence: JobEvidence, rank: int) -> pl.DataFrame:
+    """Return the causes for which others wait for a rank, except more tokens and larger inputs, which other rules report."""
+    in_steps = evidence.results["wait_causes"].per_cause.drop_nulls("step").filter(pl.col("cause_rank") == rank)
+    own = without_larger_inputs(evidence, in_steps)
+    return own.filter(~pl.col("cause").is_in(WORK)) if rank in overloaded(evidence) else own
+
+
+def explained(evidence: JobEvidence, delays: pl.DataFrame) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return the largest cause of a rank's `delays`, and words that say how often the rank is late and how certain that is."""
+    own = with_own_share(evidence, delays).with_columns(pl.col("own_ns").round().cast(pl.Int64).alias("cost_ns"))
+    cause = largest_causes(own).row(0, named=True)
+    times_as_many = times_as_many_calls(evidence, cause["cause_rank"])
+    words = {"kind": cause["cause"], "times_as_many": times_as_many}
+    words |= _how_often(own, cause, steps_of(evidence.results["wait_causes"]))
+    if has_same_work(words):
+        words["confidence"] = {"high": "medium"}.get(words["confidence"], "low")
+    return cause, words
+
+
+def _is_late_by_chance(evidence: JobEvidence, rank: int) -> bool:
+    """Return whether a rank is late without a cause of its own, and so rarely that equal ranks might be, too.
+
+    Equal ranks take turns at random: in each step, each of them is equally likely to be the latest.
+    """
+    delays = delays_of(evidence, rank)
+    if delays.is_empty() or _explains_half(evidence, rank, delays):
+        return False
+    words = explained(evidence, delays)[1]
+    latest = _latest_ranks(evidence)
+    late, steps = latest.count(rank), len(latest)
+    is_unclear = words["is_spread"] or has_same_work(words)
+    return is_unclear and late < steps and _chance(late, steps, len(evidence.ranks)) >= _CHANCE
+
+
+def _explains_half(evidence: JobEvidence, rank: int, delays: pl.DataFrame) -> bool:
+    """Return whether a function that only this rank runs takes at least half as long as its delays."""
+    cost_ns = delays.group_by("waiting_rank").agg(pl.col("cost_ns").sum())["cost_ns"].max()
+    steps = steps_of(evidence.results["wait_causes"])
+    return any(2 * time_ns * steps >= cost_ns for time_ns in functions_alone(evidence, rank).values())  # type: ignore[operator]
+
+
+def _latest_ranks(evidence: JobEvidence) -> list[int]:
+    """Return, for each step in which ranks wait, the rank for which they wait longest."""
+    known = evidence.results["wait_causes"].per_cause.drop_nulls(["step", "cause_rank"])
+    sums = known.group_by("step", "cause_rank").agg(pl.col("cost_ns").sum())
+    latest = sums.sort("cost_ns", "cause_rank", descending=[True, False]).unique("step", keep="first")
+    return list(latest["cause_rank"])
+
+
+def _chance(late: int, steps: int, ranks: int) -> float:
+    """Return how likely one of several equal ranks is the latest in at least `late` steps; at most 1."""
+    ways = sum(comb(steps, count) * (ranks - 1) ** (steps - count) for count in range(late, steps + 1))
+    likelihood: float = ranks * ways / ranks**steps
+    return min(1.0, likelihood)
+
+
+def functions_alone(evidence: JobEvidence, rank: int) -> dict[str, int]:
+    """Return the functions that only this rank runs, with their time per step, the longest first.
+
+    The result is empty unless every other rank recorded functions.
+    """
+    others = [set(known.user_functions) for other, known in evidence.ranks.items() if other != rank]
+    if not all(others):
+        return {}
+    own = evidence.ranks[rank].user_functions.items()
+    alone = [(name, time_ns) for name, time_ns in own if not any(name in other for other in others)]
+    return dict(sorted(alone, key=lambda known: -known[1]))
+
+
+def _how_often(mine: pl.DataFrame, cause: Mapping[str, Any], steps: int) -> dict[str, Any]:
+    """Return the number of steps in which a rank is late, and how certain the cause is.
+
+    The causes of random delays differ from step to step, so confidence is lower if no cause dominates, or if few steps are late.
+    """
+    per_step = mine.group_by("step").agg(pl.col("cost_ns").sum())["cost_ns"]
+    late_count = int((per_step >= _LATE_STEP * float(per_step.max() or 0)).sum())  # type: ignore[arg-type]
+    own = mine.filter(~pl.col("cause").is_in(NOT_OWN))
+    of_name = own.filter(pl.col("name").eq_missing(pl.lit(cause["name"], pl.String)))["cost_ns"].sum()
+    is_spread = (
+        float(max(of_name, _in_function(own, cause), cause["cost_ns"])) < _ONE_CAUSE * float(own["cost_ns"].sum())
+        and cause["cause"] != "computation"
+    )
+    is_rare = 2 * late_count <= steps and steps > 1
+    return {
+        "late_count": late_count,
+        "steps": steps,
+        "is_spread": is_spread,
+        "is_training": is_part_of_training(own, cause),
+        "confidence": "low" if is_spread else "medium" if is_rare else "high",
+    }
+
+
+def is_part_of_training(causes: pl.DataFrame, cause: Mapping[str, Any]) -> bool:
+    """Return whether every step needs this Python code.
+
+    This is the case if it runs the backward pass, or is between the operators of training code.
+    """
+    if cause["cause"] != "python":
+        return False
+    return cause["name"] == _RUN_BACKWARD or (cause["name"] == cause["frame"] and not _in_function(causes, cause))
+
+
+def _in_function(own: pl.DataFrame, cause: Mapping[str, Any]) -> float:
+    """Return the cost of Python in the function that a cause names.
+
+    The cost is 0 if this function spends much time in operators, as training code does.
+    """
+    if cause["cause"] != "python" or cause["frame"] is None:
+        return 0.0
+    kinds = own.filter(pl.col("frame") == cause["frame"]).group_by("cause").agg(pl.col("cost_ns").sum())
+    costs = dict(kinds.with_columns(pl.col("cause").cast(pl.String)).iter_rows())
+    python_ns = float(costs.pop("python", 0))
+    return python_ns if python_ns >= MOSTLY_PYTHON * sum(costs.values()) else 0.0
+
+
+def has_same_work(words: Mapping[str, Any]) -> bool:
+    """Return whether operators make the rank late, although it runs as many as the other ranks, with inputs of the same size."""
+    return words["kind"] == "operator" and 1 / MORE_CALLS <= (words["times_as_many"] or 0) < MORE_CALLS
