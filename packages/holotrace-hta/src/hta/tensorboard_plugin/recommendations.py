@@ -126,7 +126,10 @@ def _data_parallel(rank: _Rank) -> Iterator[_Case]:
 
 
 def _ddp_backend(rank: _Rank) -> Iterator[_Case]:
-    """Yield a case if a device supports NCCL and no communication uses it, even if the job does not communicate."""
+    """Yield a case if DistributedDataParallel runs, a device supports NCCL, and no communication uses NCCL.
+
+    This includes ranks that do not communicate at all.
+    """
     names = communication_events(rank.trace)["name"]
     is_able = any(capability >= _NCCL for capability in rank.capabilities)
     if is_able and rank.calls("DistributedDataParallel.forward") and not names.str.starts_with("nccl:").any():
@@ -172,7 +175,7 @@ def _owned_kernels(rank_trace: RankTrace) -> pl.DataFrame:
         duration_ns        int64
         uses_tensor_cores  bool
         is_counted         bool   whether the plugin counts the call as an operator
-        is_eligible        bool   whether it or an operator around it is eligible and has no eligible child
+        is_eligible        bool   whether it, or an operator around it, may use tensor cores but has no child that may
     """
     attribution = attribution_of(_COMPAT)
     nodes = attribution.host_nodes(rank_trace)
