@@ -120,8 +120,7 @@ class GzipWriter:
 
 @final
 class Placing:
-    """How to move a rank's events into a timeline of several ranks: onto one clock, with pids and ids that differ by
-    rank.
+    """How to convert a rank's events for a timeline of several ranks, which have a common clock and distinct pids.
 
     Args:
         rank: the rank.

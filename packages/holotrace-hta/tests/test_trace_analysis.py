@@ -110,7 +110,7 @@ SIGNATURES: dict[str, dict[str, object]] = {
     },
     "get_memory_bw_summary": {"ranks": None},
     "get_memory_bw_time_series": {"ranks": None},
-    # By default, compares waiting times; to use HTA's own method, callers pass it as a function.
+    # The default method compares waiting times; to use HTA's own method, callers pass it as a function.
     "get_potential_stragglers": {
         "profiler_steps": None,
         "num_candidates": 2,

@@ -268,7 +268,7 @@ class _Side:
         return least
 
     def tightest(self, values: Float64Array, clock_count: int) -> _Points:
-        """Return the smallest value of each clock in each bucket, with its time."""
+        """Return the smallest value of each clock in each bucket, with the time of that value."""
         time = np.tile(self.middles, clock_count)
         least = np.full(clock_count * _BUCKET_COUNT, np.inf)
         if len(values):

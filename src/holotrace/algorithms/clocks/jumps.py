@@ -278,7 +278,8 @@ class _Pair(NamedTuple):
     def _jump_near(self, begin: int, conflict: int, dropped: list[int]) -> int:
         """Return the operation where the readings of the two clocks start to differ, which may be before the conflict.
 
-        Choose the position that minimises the sum of the distances from the medians before and after it.
+        The differences before a position are compared with their median, and the differences after it with theirs. The
+        position with the smallest sum of distances from these medians is returned.
         """
         window = self._without(max(begin, conflict - _SEARCHED_AROUND_JUMP), conflict + _SEARCHED_AROUND_JUMP, dropped)
         window = window[window < len(self.rows)]

@@ -48,7 +48,7 @@ class _Rank(NamedTuple):
 
     @property
     def capabilities(self) -> list[tuple[int, int]]:
-        """The compute capabilities as two numbers, so that 3.10 is more than 3.5; (0, 0) if unknown."""
+        """Each compute capability as two integers, so that 3.10 counts as higher than 3.5; (0, 0) if unknown."""
         known = ((row.get("computeMajor"), row.get("computeMinor")) for row in self.trace.header.device_properties)
         return [
             (major, minor) if isinstance(major, int) and isinstance(minor, int) else (0, 0) for major, minor in known

@@ -395,7 +395,7 @@ class _Rows:
         return self.tracks.numbers(process, thread)
 
     def _device(self, kind: npt.NDArray[np.uint8], process: _Codes | None) -> pl.Series:
-        """Return the recorded device of each row or, for new device rows, the process id."""
+        """Return the recorded device of each row or, for added rows of device work, the process id."""
         recorded = self._gathered(self._events["device"])
         if process is None:
             return recorded
@@ -507,14 +507,14 @@ def _event_numbers(source_index: _Numbers, given: _Numbers, first_free: int) -> 
 
 
 def _copied(event_numbers: _Numbers, source_index: _Numbers) -> pl.DataFrame:
-    """Return the event numbers of rows that repeat a recorded event: `source` is the event, `copy` the row."""
+    """Return the event numbers of rows that duplicate a recorded event: `source` of the event, `copy` of the row."""
     is_copy = (source_index >= 0) & (event_numbers != source_index)
     pairs = {"source": source_index[is_copy], "copy": event_numbers[is_copy]}
     return pl.DataFrame(pairs).cast(pl.UInt32)
 
 
 def _with_changed(copies: pl.DataFrame, changed: pl.DataFrame) -> pl.DataFrame:
-    """Return the table `copies` with a frame's changed sizes and bandwidths."""
+    """Return the table `copies` after applying the sizes and bandwidths that were changed in a frame."""
     named = [name for name in changed.columns if name != "event_index"]
     if changed.is_empty() or not named:
         return copies
