@@ -21,7 +21,7 @@ extensions = [
 ]
 exclude_patterns = ["site"]
 language = "en"
-highlight_language = "none"  # code blocks name their language; tables in docstrings have none
+highlight_language = "none"  # code blocks name their language, except those for tables in docstrings
 
 myst_heading_anchors = 4
 

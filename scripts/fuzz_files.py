@@ -41,7 +41,7 @@ ROOT = Path(__file__).parent.parent
 KEPT = ROOT / "build" / "fuzz-files"
 TRACES = (ROOT / "tests" / "reference" / "traces", ROOT.parent / "shared" / "traces")
 PIECE_BYTES = 60_000
-"""Size of the piece of a trace: large enough for hundreds of events, small enough for 20 files a second."""
+"""Size of the piece of a trace: large enough for hundreds of events, small enough to read 20 files a second."""
 
 MOST_FILE_BYTES = 400_000
 """Larger traces are skipped, because smaller traces have the same features, and parsing large ones takes minutes."""
@@ -55,11 +55,11 @@ SHARE_OF_STREAMS = 3
 """Out of five compressed files, about this many get damaged compressed bytes; the others get damaged text."""
 
 SLACK = 3
-"""How many more keys `"ph"` than events a text may have: some are inside strings, and an event may have two."""
+"""By how much the count of `"ph"` may exceed that of events: some are inside strings, and an event may have two."""
 
 _PHASE = b'"ph"'
 _FURTHER_PHASE = b'"ph"\t:'
-"""Mutations write the second phase of an event in this form, so that `_begun` does not count it as another event."""
+"""Mutations write a second `"ph"` in an event in this form, so that `_begun` does not count it as another event."""
 
 _EVENT_FAULTS = {
     "broken_event", "missing_time", "not_an_event", "oversized_event", "time_overflow", "truncated_json", "unknown_phase"
@@ -371,7 +371,7 @@ def _read(path: Path, made: Case) -> tuple[str, list[str]]:
 
 
 def _is_damaged(content: bytes) -> bool:
-    """Whether Python's gzip or pyarrow's zstd refuses a compressed file."""
+    """Whether Python's gzip or pyarrow's zstd rejects a compressed file."""
     try:
         if content[:2] == b"\x1f\x8b":
             gzip.decompress(content)
@@ -383,7 +383,7 @@ def _is_damaged(content: bytes) -> bool:
 
 
 def _parsed(text: bytes) -> object:
-    """Return what a strict JSON parser returns; None if it refuses the text."""
+    """Return what a strict JSON parser returns; None if it rejects the text."""
     try:
         return json.loads(text.decode(), parse_float=Decimal, parse_constant=_refused)
     except (ValueError, RecursionError):

@@ -62,7 +62,7 @@ class Attention(nn.Module):
         self.out = nn.Linear(width, width)
 
     def forward(self, x: torch.Tensor, memory: torch.Tensor | None = None) -> torch.Tensor:
-        """Attend to the input itself, or to a memory."""
+        """Attend to the input itself or, if `memory` is given, to the memory."""
         source = x if memory is None else memory
         query = self.query(x).unflatten(-1, (self.heads, -1)).transpose(1, 2)
         key, value = self.key_value(source).unflatten(-1, (2 * self.key_heads, -1)).transpose(1, 2).chunk(2, dim=1)
@@ -81,7 +81,7 @@ class Block(nn.Module):
         self.mlp = nn.Sequential(nn.Linear(width, 4 * width), nn.GELU(), nn.Linear(4 * width, width))
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        """Attend and transform, each with a residual connection."""
+        """Apply attention, then the MLP, each with a residual connection."""
         x = x + self.attention(self.norms[0](x))
         return x + self.mlp(self.norms[1](x))
 
@@ -114,7 +114,7 @@ class UNet(nn.Module):
         self.up, self.out = nn.ConvTranspose2d(8, 8, 2, 2), nn.Conv2d(11, 3, 3, 1, 1)
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        """Go down and up again, and join the result with the input."""
+        """Downsample, upsample, and concatenate the result with the input."""
         return self.out(torch.cat([self.up(self.inner(self.down(x).relu()).relu()), x], dim=1))
 
 
@@ -178,7 +178,7 @@ class Bilinear(nn.Module):
 
 
 def checkpointed(*, reentrant: bool) -> Run:
-    """Return two blocks that the backward pass runs again."""
+    """Return two checkpointed blocks, which the backward pass runs again."""
     blocks, x = nn.Sequential(Block(), Block()), features(2, 12, 32)
 
     def run() -> torch.Tensor:

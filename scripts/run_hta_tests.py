@@ -59,7 +59,7 @@ def inner_part(name):
     return absent
 
 
-# Test modules import these names at the top. Because stand-ins exist, only the tests that call them fail.
+# Test modules import these names at the top. Thanks to these stand-ins, only the tests that call them fail.
 for module, names in {
     "hta.common.timeline": ["_simplify_name"],
     "hta.common.trace_call_stack": ["_less_than", "sort_events"],

@@ -6,7 +6,7 @@
 
 race    processes write different ranks (with `--same`, the same ranks) to one store at the same time, while another process reads
 kills   processes that open a trace through the cache, or ingest it, are killed at random times
-damage  one file of a cache or a store gets other bytes, but keeps its size
+damage  some bytes of one file in a cache or a store are changed, but not the size of the file
 
 Prints the count of each outcome; the exit code is 1 if an answer was wrong, data was lost, or temporary files remained.
 """
@@ -81,8 +81,8 @@ def _outcome(ask: Callable[[], object]) -> object:
 
 
 _start: dict[str, threading.Barrier] = {}
-"""The barrier where a writing process waits for the others. Processes receive it when they start: to pass it later
-would take a socket in the temporary folder, whose path could be too long."""
+"""The barrier where a writing process waits for the others. Processes receive it when they start, because passing it
+later would need a socket in the temporary folder, and the socket's path could be too long."""
 
 
 def _wait_at(barrier: threading.Barrier) -> None:
@@ -168,7 +168,7 @@ print("done", flush=True)
 
 
 def kills(trials: int, events: int = 4_000, seed: int = 1) -> Counter[str]:
-    """Kill processes that open or ingest a job; return the count of each outcome afterwards."""
+    """Kill processes that open or ingest a job, then open it again; return the count of each outcome."""
     seen: Counter[str] = Counter()
     chance = random.Random(seed)  # noqa: S311 -- no secret
     with tempfile.TemporaryDirectory() as name:
@@ -193,7 +193,7 @@ def kills(trials: int, events: int = 4_000, seed: int = 1) -> Counter[str]:
 
 
 def _run_and_kill(traces: Path, store: Path | None, after_s: float | None, here: dict[str, str]) -> float:
-    """Start a process, and kill it `after_s` after its work began; return the duration of the work, 0 if it was killed."""
+    """Start a process, kill it after `after_s` seconds of work; return how long it worked, 0 if it was killed."""
     command = [sys.executable, "-c", _KILLED, str(traces), *([str(store)] if store else [])]
     pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
     with subprocess.Popen(command, env={**os.environ, **here}, **pipes) as process:  # noqa: S603 -- our own code
@@ -259,7 +259,7 @@ def _named(outcome: object, expected: object, file: Path) -> str:
 
 
 def _damage(file: Path, chance: random.Random) -> None:
-    """Change some bytes, or a page, without changing the size."""
+    """Change up to a page of bytes, without changing the size of the file."""
     content = bytearray(file.read_bytes())
     before = bytes(content)
     while content == before:

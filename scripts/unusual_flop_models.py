@@ -111,7 +111,7 @@ def fast_path() -> Run:
 
 
 def ensemble() -> Run:
-    """Return three models that one `torch.vmap` applies."""
+    """Return three models that run together in one `torch.vmap`."""
     members = [nn.Sequential(nn.Linear(8, 16), nn.Tanh(), nn.Linear(16, 4)) for _ in range(3)]
     parameters, buffers = torch.func.stack_module_state(members)
     x = torch.randn(10, 8)

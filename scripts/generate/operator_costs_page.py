@@ -97,7 +97,7 @@ def _function(rule: Rule) -> Callable[..., object]:
 
 
 def _description(function: Callable[..., object], paragraphs: int | None = None) -> str:
-    """Return the first `paragraphs` of a function's docstring, or all, in one line."""
+    """Return a function's docstring, or only its first `paragraphs` paragraphs, in one line."""
     return " ".join(" ".join((inspect.getdoc(function) or "").split("\n\n")[:paragraphs]).split())
 
 

@@ -37,7 +37,7 @@ PAGES = {
     "diff": "after",
     "health": "ddp_gloo_4rank",
 }
-"""The pages to draw, each with its run."""
+"""The pages to draw, and the run that each page shows."""
 
 SIZE: ViewportSize = {"width": 1280, "height": 800}
 REPORT_SIZE: ViewportSize = {"width": 1180, "height": 900}
@@ -55,7 +55,7 @@ _SETTLED = """() => {
   return [...document.querySelectorAll('#page .dash-graph')].every((graph) => graph.querySelector('.main-svg'));
 }"""
 _DRAWS_FOR_MS = 1_500
-"""Counters of the timeline load after the page is complete."""
+"""How long to wait before taking a picture, because the timeline's counters load after the rest of the page."""
 
 
 def write_pictures(browser: Browser) -> None:
@@ -114,7 +114,7 @@ def _tensorboard_server(run: Path) -> Iterator[str]:
 
 
 def _both_themes(browser: Browser, name: str, size: ViewportSize = SIZE) -> Iterator[Page]:
-    """Yield a window for each theme; after the caller has opened a page in it, write its picture."""
+    """Yield a window for each theme; after the caller has opened a page in the window, write a picture of the page."""
     for theme in THEMES:
         page = browser.new_page(viewport=size, color_scheme=theme)
         yield page

@@ -99,7 +99,7 @@ class EditedCopy:
 
     @property
     def holds_event(self) -> bool:
-        """Whether the copy contains an event so far."""
+        """Whether the part copied so far contains an event."""
 
     def events(self) -> bytes | None:
         """Return the next piece up to the bracket that closes the events; None at the bracket."""
@@ -120,7 +120,7 @@ class GzipWriter:
 
 @final
 class Placing:
-    """How to move a rank's events into a timeline of several ranks: onto one clock, with pids and ids unique to it.
+    """How to convert a rank's events for a timeline of several ranks, which have a common clock and distinct pids.
 
     Args:
         rank: the rank.
@@ -205,7 +205,7 @@ def read_trace(
         source: the file, or a stream of its bytes; plain, gzip or zstd, recognised by its first bytes.
         folder: an existing empty folder that receives `<table>.arrow` for every table; None keeps the tables in memory.
         threads: the number of threads that parse; None for one per core.
-        progress: receives (bytes read so far, bytes of the file); an exception it raises stops the reading.
+        progress: receives (bytes read so far, bytes of the file); if it raises an exception, reading stops.
         most_bytes: limit on the bytes of decompressed text; None for no limit.
 
     Returns:
@@ -293,7 +293,7 @@ def slacks(node_count: int, source: _Nodes, target: _Nodes, spare: _Numbers) -> 
     """
 
 def path_to(last: int, source: _Nodes, target: _Nodes, binding: _Numbers) -> _Nodes:
-    """Return the edges of the path to `last` along the binding edge of each node, first to last; ValueError for a cycle."""
+    """Return the path to `last` that binding edges form, as edges from first to last; ValueError for a cycle."""
 
 def contract(
     node_count: int, source: _Nodes, target: _Nodes, weight: _Numbers, is_kept: _Flags

@@ -219,7 +219,7 @@ EXAMPLES: dict[str, tuple[str, tuple[Theirs, Ours]]] = {
         ),
     ),
     "alexnet: non-compute time": ("critical_path_alexnet", temporal("non_compute_time(us)")),
-    "alexnet: first to last work": ("critical_path_alexnet", temporal("kernel_time(us)")),
+    "alexnet: from first to last work": ("critical_path_alexnet", temporal("kernel_time(us)")),
     "triton: compute time": ("triton_example", temporal("compute_time(us)")),
     "mtia_inference: compute time": ("mtia_inference_trace", temporal("compute_time(us)")),
     "diff/test: time of all kernels": ("trace_diff_test", kernel_time()),
@@ -272,10 +272,10 @@ EXAMPLES: dict[str, tuple[str, tuple[Theirs, Ours]]] = {
             lambda facade: rows(blocked(facade)),
         ),
     ),
-    "diff/test: points of `Memcpy DtoD`": ("trace_diff_test", copies(1, "count")),
-    "diff/test: median of `Memcpy DtoD`": ("trace_diff_test", copies(1, "50%")),
-    "diff/test: maximum of `Memcpy DtoD`": ("trace_diff_test", copies(1, "max")),
-    "ns_resolution: minimum of `Memcpy DtoD`": ("ns_resolution_trace", copies(0, "min")),
+    "diff/test: number of points of the bandwidth of `Memcpy DtoD`": ("trace_diff_test", copies(1, "count")),
+    "diff/test: median bandwidth of `Memcpy DtoD`": ("trace_diff_test", copies(1, "50%")),
+    "diff/test: maximum bandwidth of `Memcpy DtoD`": ("trace_diff_test", copies(1, "max")),
+    "ns_resolution: minimum bandwidth of `Memcpy DtoD`": ("ns_resolution_trace", copies(0, "min")),
     "dlrm_8rank: `get_gpu_user_annotation_breakdown()`": (
         "param_dlrm",
         (

@@ -159,14 +159,14 @@ def blocks(trace: Trace, compat: Any) -> str:
 
 EXAMPLES: dict[str, tuple[str, tuple[Answer, Answer]]] = {
     "diff/control: device time of all operators": (CONTROL, operators("device_self_ns")),
-    "single_v100: the same": (V100, operators("device_self_ns")),
-    "dlrm_8rank, rank 0: the same": (DLRM, operators("device_self_ns")),
+    "single_v100: device time of all operators": (V100, operators("device_self_ns")),
+    "dlrm_8rank, rank 0: device time of all operators": (DLRM, operators("device_self_ns")),
     "diff/control: host self time of all operators": (CONTROL, operators("host_self_ns")),
     "x_event_unknown_cat: device time of aten::mm": (
         "tb_edge/x_event_unknown_cat",
         operators("device_self_ns", "aten::mm"),
     ),
-    "partially_overlapping_ops: operators": ("tb_edge/partially_overlapping_ops", operators("call_count")),
+    "partially_overlapping_ops: number of operators": ("tb_edge/partially_overlapping_ops", operators("call_count")),
     "ns_resolution: calls of operators": (NANOSECONDS, operators("call_count")),
     "duplicate_name_parent_child: calls of aten::mm": (
         "tb_edge/duplicate_name_parent_child",
@@ -176,16 +176,16 @@ EXAMPLES: dict[str, tuple[str, tuple[Answer, Answer]]] = {
         "tb_edge/duplicate_name_parent_child",
         operators("device_self_ns", "aten::mm"),
     ),
-    "backward_without_forward_flow_dropped: operators": (
+    "backward_without_forward_flow_dropped: number of operators": (
         "tb_edge/backward_without_forward_flow_dropped",
         operators("call_count"),
     ),
     "diff/control: operators' device time on tensor cores": (CONTROL, operators("tensor_core_self_ns")),
-    "amd_mi250: the same": (AMD, operators("tensor_core_self_ns")),
+    "amd_mi250: operators' device time on tensor cores": (AMD, operators("tensor_core_self_ns")),
     "tensor_core_names: kernels on tensor cores": ("tb_edge/tensor_core_names", both(on_tensor_cores)),
     "diff/control: share of the kernels' time on tensor cores": (CONTROL, gpu("tensor_core_fraction")),
     "amd_mi250: estimated occupancy": (AMD, gpu("occupancy_fraction")),
-    "diff/control: kernels by name, by launch": (CONTROL, both(kernels_by_table)),
+    "diff/control: number of kernels in the table by name / in the table by launch": (CONTROL, both(kernels_by_table)),
     "diff/test: number of kernels in the table by name / in the table by launch": (TEST, both(kernels_by_table)),
     "dlrm_8rank, rank 0, first step: kernels, communication": (DLRM, step("kernel", "communication")),
     "diff/control, first step: kernels, communication": (CONTROL, step("kernel", "communication")),

@@ -122,7 +122,7 @@ impl EditedCopy {
     ///
     /// # Errors
     ///
-    /// [`ReadError`]: the file cannot be read, or its events are not valid JSON or do not end.
+    /// [`ReadError`]: the file cannot be read, its events are not valid JSON, or their list is not closed.
     pub fn events<'a>(&mut self, fate: &impl Fn(usize) -> Fate<'a>) -> Result<Option<Vec<u8>>, ReadError> {
         if self.events_end.is_some() {
             return Ok(None);
@@ -145,7 +145,8 @@ impl EditedCopy {
         }
     }
 
-    /// The next piece of the text after the events, from their closing bracket on; `None` at the end of the file.
+    /// The next piece of the text after the events, which begins with the bracket that closes their list; `None` at the
+    /// end of the file.
     ///
     /// # Errors
     ///
@@ -248,7 +249,7 @@ pub(crate) struct Event<'a> {
 }
 
 impl Event<'_> {
-    /// Write the event, changed as `fate` says.
+    /// Write the event, changed according to `fate`.
     fn write(&self, fate: Fate<'_>, out: &mut Vec<u8>) {
         match fate {
             Fate::LeftOut => {}

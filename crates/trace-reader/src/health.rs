@@ -106,7 +106,7 @@ faults! {
     UnusableBaseTime = "unusable_base_time", Dropped;
     /// Zero bytes among the events, as in a sparse file.
     ZeroBytes = "zero_bytes", Dropped;
-    /// Zero bytes after the end, as in files written in blocks.
+    /// Zero bytes after the end of the JSON, as in files written in blocks.
     ZeroPadding = "zero_padding", Repaired;
     /// The file stops in the middle; the last event is lost.
     TruncatedJson = "truncated_json", Dropped;
@@ -114,7 +114,7 @@ faults! {
     MissingEnd = "missing_end", Repaired;
     /// Text follows the end of the JSON.
     TrailingGarbage = "trailing_garbage", Dropped;
-    /// The compressed stream stops or breaks in the middle.
+    /// The compressed stream is cut off or damaged.
     TruncatedCompression = "truncated_compression", Dropped;
     /// The checksum or size stated by a compressed stream does not match its decompressed text.
     ChecksumMismatch = "checksum_mismatch", Dropped;

@@ -20,8 +20,8 @@ pub struct MemoryEvents {
 ///
 /// # Errors
 ///
-/// [`ReadError::Io`]: the file cannot be read, or its compressed data is damaged. [`ReadError::NotATrace`]: it is not a
-/// list of lists of four whole numbers.
+/// [`ReadError::Io`]: the file cannot be read, or its compressed data is damaged. [`ReadError::NotATrace`]: the file is
+/// not a list of lists of four whole numbers.
 pub fn memory_events(input: Input) -> Result<MemoryEvents, ReadError> {
     let name = input.name.clone();
     let mut text = Vec::new();

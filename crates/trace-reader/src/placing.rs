@@ -199,7 +199,7 @@ enum New<'a> {
     Whole(i64),
     /// A time, written in microseconds.
     Nanoseconds(i64),
-    /// A rank and a text without quotes, written as one string that begins with the rank.
+    /// A rank and a text without quotes, which are written as one string, the rank first.
     OfRank(u64, &'a [u8]),
 }
 

@@ -93,7 +93,7 @@ fn object(names: &str) -> String {
     format!(r#"{{"schemaVersion":1,"traceEvents":[{}],"traceName":"x"}}"#, events(names))
 }
 
-/// Flows, counters, metadata, begin and end events with odd args do not affect the events around them.
+/// Flows, counters, metadata and begin or end events do not affect the events around them, even if their args are odd.
 #[test]
 fn args_of_any_phase() {
     for phase in ["s", "t", "f", "C", "M", "B", "E", "b", "e", "i", "R", "X", "Q", ""] {
@@ -127,7 +127,8 @@ fn repeated_keys() {
     assert_eq!(read.findings(), []);
 }
 
-/// A bracket instead of a comma, or next to a comma, does not end the events, in an object or in a bare list.
+/// A bracket instead of a comma, or next to a comma, does not end the list of events, whether the list is bare or in an
+/// object.
 #[test]
 fn brackets_among_the_events() {
     for between in ["]", "],", ",]", "] , ", "]]", "}"] {
@@ -319,7 +320,7 @@ fn time_is_linear() {
         "\" \" ",
     ] {
         let (short, long) = (hostile_text(piece, SHORT_BYTES), hostile_text(piece, LONG_BYTES));
-        // Other processes may delay one attempt, but hardly five.
+        // Other processes may slow down one attempt, but hardly all five.
         let is_linear = (0..5).any(|_| time_to_read(&long) < MOST_TIMES_LONGER * time_to_read(&short));
         assert!(is_linear, "{piece}");
     }
@@ -346,7 +347,7 @@ fn oversized_events() {
         let read = read_with(text.as_bytes(), options).expect("it is a trace");
         assert_eq!(read.names, ["a", "b"]);
         let (events, bytes) = read.lost();
-        // The reader cannot distinguish skipped spaces from spaces between events.
+        // Skipped spaces are not counted as lost: the reader cannot distinguish them from spaces between events.
         let least = if odd.starts_with(' ') { 1 } else { 200_000 };
         assert!(events >= 1 && (least..201_000).contains(&bytes), "{events} {bytes}");
     }
@@ -425,8 +426,8 @@ fn damaged_gzip() {
     let mut encoder = GzEncoder::new(Vec::new(), Compression::none());
     encoder.write_all(text.as_bytes()).expect("memory");
     let mut packed = encoder.finish().expect("memory");
-    // The header is followed by uncompressed blocks: a byte, their length, its complement, and the bytes themselves
-    // (<https://www.rfc-editor.org/rfc/rfc1951#page-11>).
+    // The header is followed by uncompressed blocks. Each block consists of a byte, the length, the complement of the
+    // length, and the bytes themselves (<https://www.rfc-editor.org/rfc/rfc1951#page-11>).
     let first_bytes = usize::from(u16::from_le_bytes([packed[11], packed[12]]));
     packed[10 + 5 + first_bytes + 3] ^= 1;
     let whole_events = text[..first_bytes].matches("},").count();

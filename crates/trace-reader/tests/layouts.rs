@@ -192,7 +192,7 @@ fn read_whole(text: &[u8], chunk_bytes: usize) -> (Vec<RecordBatch>, Value) {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(400))]
 
-    /// Events read after others become the same rows as events read one by one.
+    /// Events read together become the same rows as events read one by one.
     #[test]
     fn neighbours_do_not_matter(text in events()) {
         oracle::check(text.as_bytes(), 1 << 20);

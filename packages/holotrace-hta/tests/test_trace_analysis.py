@@ -110,7 +110,7 @@ SIGNATURES: dict[str, dict[str, object]] = {
     },
     "get_memory_bw_summary": {"ranks": None},
     "get_memory_bw_time_series": {"ranks": None},
-    # By default, compares waiting times; to use HTA's own method, callers pass it as a function.
+    # The default method compares waiting times; to use HTA's own method, callers pass it as a function.
     "get_potential_stragglers": {
         "profiler_steps": None,
         "num_candidates": 2,
@@ -268,7 +268,7 @@ def test_a_silent_rank_has_no_overlap(small) -> None:
 
 
 def test_kernel_types_leave_out_other_work_and_memory_on_request(tmp_path) -> None:
-    """The overlap of a kernel and a copy is a separate type; without memory kernels, only COMPUTATION remains."""
+    """The overlap of a kernel and a copy is a separate type, and disappears if memory kernels are left out."""
     builder = TraceBuilder().kernel("gemm", start_us=0, duration_us=10).copy(start_us=5, duration_us=15, stream=8)
     facade = analysis_of(builder, tmp_path)
     with_memory, _ = facade.get_gpu_kernel_breakdown(visualize=False)
@@ -439,7 +439,7 @@ def test_a_job_without_gpu_work_says_why(tmp_path, shown) -> None:
 
 
 def test_idle_statistics_need_a_request_without_gpu_work_too(tmp_path) -> None:
-    """Without GPU work, too, the second value is None unless statistics are requested."""
+    """Even for a job without GPU work, the second value is None unless statistics are requested."""
     assert analysis_of(cpu_job(), tmp_path).get_idle_time_breakdown(visualize=False)[1] is None
 
 
@@ -479,7 +479,7 @@ def test_the_facade_imports_no_pandas_before_it_reads() -> None:
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="the system has no fork")
 def test_a_process_forked_while_pandas_is_imported_can_import_it() -> None:
-    """A fork waits until the other thread has imported pandas, because the child would lack that thread."""
+    """A fork waits until another thread has imported pandas, because that thread would not exist in the child."""
     script = (
         "import os\n"
         "import hta.trace_analysis\n"

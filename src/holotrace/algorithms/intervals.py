@@ -165,7 +165,10 @@ def distinct_times(*times: Int64Array) -> Int64Array:
 
 
 def _pieces(first: Intervals, second: Intervals) -> tuple[Int64Array, Int64Array, Int64Array, Int64Array]:
-    """Cut time at each start and end; return starts and ends of the pieces, and their row in each set (-1 if none)."""
+    """Cut time at each start and end; return the start and end of each piece, and its row in each set.
+
+    The row is that of the interval that covers the piece, -1 if there is none.
+    """
     moments = distinct_times(*first, *second)
     starts, ends = moments[:-1], moments[1:]
     return starts, ends, holding(first, starts), holding(second, starts)

@@ -62,7 +62,7 @@ def _order(group: npt.NDArray[np.integer], start: _Rows, end: _Rows) -> _Rows:
 
 
 def _times_in_a_row(group: npt.NDArray[np.integer], start: _Rows, end: _Rows) -> tuple[_Rows, _Rows]:
-    """Shift the times of each group to come after all times of the previous group."""
+    """Shift the times of each group, so that they come after all times of the previous group."""
     first = np.flatnonzero(np.diff(group, prepend=group[:1] - 1))
     number = np.zeros(len(group), np.int64)
     number[first] = 1

@@ -83,7 +83,7 @@ def _by_size(
 
 
 def _thinned(times: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-    """Return at most `_MOST_SAMPLES` times, evenly chosen."""
+    """Return every n-th of the times, with n just large enough that at most `_MOST_SAMPLES` remain."""
     return times[:: -(-len(times) // _MOST_SAMPLES)]
 
 

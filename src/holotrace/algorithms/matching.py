@@ -22,7 +22,7 @@ def only_matches(offered: _Int64, wanted: _Int64) -> _Int64:
 
 
 def rows_of(numbers: npt.NDArray[np.uint32], wanted: npt.NDArray[np.uint32]) -> _Int64:
-    """Return the row of each wanted number in distinct `numbers`, or `NO_MATCH`; fastest if both are ascending."""
+    """Return the row of each wanted number in `numbers`, which are distinct, or `NO_MATCH`; fastest if both ascend."""
     return _native.rows_of(np.ascontiguousarray(numbers), np.ascontiguousarray(wanted))
 
 

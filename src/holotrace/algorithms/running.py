@@ -20,7 +20,7 @@ def weight_before(
     most: float = math.inf,
     outside: Intervals | None = None,
 ) -> _Floats:
-    """Return the integral of the summed weights of the running intervals, from the first start to each time.
+    """Sum the weights of the running intervals; return the integral of this sum from the first start to each time.
 
     Args:
         intervals: half-open, in any order, overlapping or not.
@@ -49,5 +49,5 @@ def weight_before(
 
 
 def _changes_of_last(others: int, counted: int) -> npt.NDArray[np.int64]:
-    """Return 0 for each bound of `others` intervals, then 1 per start and -1 per end of `counted` intervals."""
+    """Return 0 for each start and end of `others` intervals, then 1 per start and -1 per end of `counted` intervals."""
     return np.repeat(np.array([0, 1, -1]), [2 * others, counted, counted])

@@ -20,7 +20,7 @@ _SCANNED_LENGTH = 16_384
 """Number of characters that are read from a name; the longest kernel name in public traces has about 6,000."""
 
 _REMEMBERED_NAMES = 8_192
-"""Number of names to cache; the ranks of a job run the same kernels."""
+"""Number of names to cache, because the ranks of a job run the same kernels."""
 
 _DEEPEST = 40
 """Shown names omit groups that are nested deeper than this."""
@@ -57,7 +57,10 @@ _Item: TypeAlias = "str | _Group"
 
 @dataclass
 class _OpenGroups:
-    """The open groups around a position in the name; `certain`: stack positions of groups not opened by `<`."""
+    """The open groups around a position in the name.
+
+    certain  positions in `groups` of the groups not opened by `<`, which may also be a comparison
+    """
 
     groups: list[_Group] = field(default_factory=list)
     certain: list[int] = field(default_factory=list)
@@ -220,7 +223,7 @@ def _qualified_function(items: list[_Item]) -> list[_Part] | None:
 
 
 def _stands_alone(item: _Item) -> bool:
-    """Whether an item is a qualifier, the end of the return type, or an annotation such as `[clone .kd]`."""
+    """Whether an item is a space, a qualifier, the `*` of a return type, or an annotation such as `[clone .kd]`."""
     if isinstance(item, _Group):
         return item.bracket == "[" and _flat(item).startswith(("clone ", "with "))
     return item.isspace() or item in _AFTER_PARAMETERS or item == "*"
@@ -295,7 +298,7 @@ def _past_qualifiers(items: list[_Item], position: int) -> int:
 
 
 def _scopes_and_name(parts: list[_Part]) -> tuple[list[_Part], list[_Part]]:
-    """Return the named scopes around the function, and the function (for a call operator, its class or lambda)."""
+    """Return the named scopes around the function, and the function or, for a call operator, its class or lambda."""
     kept = [part for part in parts if not part.name.startswith("operator(") or part is parts[0]]
     kept = [part for part in kept if part.name] or parts
     return [part for part in kept[:-1] if not part.is_unnamed], kept[-1:]

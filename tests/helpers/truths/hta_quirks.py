@@ -162,7 +162,7 @@ QUIRKS: dict[str, Quirk] = {
     "steps 1 to 3, annotated on the GPU as well: `get_profiler_steps()`": Quirk(
         "[1, 2, 3]", three_steps(), lambda facade: str([int(step) for step in facade.get_profiler_steps()])
     ),
-    "kernels at 10 to 15 µs on stream 0x7f1c and at 20 to 25 µs on 7: first to last work": Quirk(
+    "a kernel from 10 to 15 µs on stream 0x7f1c, another from 20 to 25 µs on stream 7: from first to last work": Quirk(
         "5 µs",
         hexadecimal(),
         lambda facade: f"{facade.get_temporal_breakdown(visualize=False)['kernel_time(us)'].sum():,.0f} µs",
@@ -184,10 +184,10 @@ QUIRKS: dict[str, Quirk] = {
         job("gemm", launch_name="cudaLaunchCooperativeKernel"),
         lambda facade: f"{len(facade.get_cuda_kernel_launch_stats([0], visualize=False)[0])} row",
     ),
-    "a launch in `aten::mm_backward`, while `aten::relu` runs on another thread: its operator": Quirk(
+    "operator of a launch in `aten::mm_backward`, while `aten::relu` runs on another thread": Quirk(
         "aten::relu", two_threads(), operators
     ),
-    "a kernel launched by `mylib::fused`: its operator": Quirk(
+    "operator of a kernel launched by `mylib::fused`": Quirk(
         "`KeyError`",
         TraceBuilder()
         .operator("mylib::fused", start_us=0, duration_us=5)
@@ -212,7 +212,7 @@ QUIRKS: dict[str, Quirk] = {
     "two kernels at the same time, `forward` on the stream of the first": Quirk(
         "forward, forward", two_streams(), annotations
     ),
-    "two launches, and the counters of one of the kernels": Quirk(
+    "two launches, and hardware counters for the kernel of only one launch": Quirk(
         "0 rows",
         lost_range(),
         lambda facade: f"{sum(map(len, facade.get_cupti_counter_data_with_operators([0])))} row",

@@ -10,7 +10,7 @@ use crate::input::{is_too_long, Source};
 use crate::json::scan;
 use crate::json::{Broken, Cursor};
 
-/// Number of bytes to search for the events at first; doubled until the search finds the events.
+/// Number of bytes first searched for the events; doubled until they are found.
 const FIRST_LOOK_BYTES: usize = 1 << 16;
 
 /// The beginning of a file, whose events begin at `events_at`.
@@ -229,8 +229,8 @@ fn beginning_of_object(
     }
 }
 
-/// Find the events after damage: at the next list with the key `traceEvents` or, with `by_phase`, at the first object
-/// with the key `ph` before that list.
+/// Find the events after damage: the next list with the key `traceEvents`. With `by_phase`, they may begin before that
+/// list, at the first object with the key `ph`.
 fn events_after_damage(
     head: Head<'_>,
     from: usize,

@@ -16,7 +16,7 @@ const LOOK_BACK: usize = 1 << 12;
 enum Within {
     /// The object that contains the list.
     Object,
-    /// The space between documents: one is complete, and no other has begun.
+    /// None: the text between documents, after a complete document and before the next one.
     Nothing,
     /// Garbage up to the next event.
     Garbage,
@@ -27,7 +27,7 @@ enum Within {
 pub(crate) enum GoesOn {
     /// Events begin at this position.
     WithEvents(usize),
-    /// The text up to this position is read; continuing needs more text.
+    /// The text up to this position was processed; more text is needed to continue.
     ByMore(usize),
 }
 

@@ -98,7 +98,7 @@ fn wide(text: &[u8]) -> Option<i128> {
     text.parse().ok().or_else(|| whole_decimal(text))
 }
 
-/// Parse whole decimals such as `3.0` and `1e3`; doubles hold whole numbers exactly only up to 2^53.
+/// Parse whole decimals such as `3.0` and `1e3` up to 2^53, beyond which doubles are not exact.
 fn whole_decimal(text: &str) -> Option<i128> {
     let value: f64 = text.parse().ok()?;
     (value.fract() == 0.0 && value.abs() <= 9_007_199_254_740_992.0).then_some(value as i128)

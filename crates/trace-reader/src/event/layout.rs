@@ -13,7 +13,7 @@ const MOST_STEPS: usize = 1 << 10;
 const MOST_NEXT: usize = 12;
 /// Number of bytes of a step to compare at once; few steps are longer.
 const HEAD_BYTES: usize = 32;
-/// Number of kinds of objects nested in the object of an event.
+/// Number of kinds of objects that can be nested in an event.
 const INNER_KINDS: usize = 3;
 
 /// Replaces the number of a step if the layout is unknown; nothing is then predicted or stored.
@@ -41,7 +41,7 @@ struct Step<'a, M> {
     member: Member<'a, M>,
     /// The first step that can follow this one.
     first_next: u16,
-    /// The next step that can follow the same previous step.
+    /// The next alternative to this step: another step that can follow the same previous step.
     sibling: u16,
     /// The first steps of objects nested here, by kind.
     inner: [u16; INNER_KINDS],
@@ -89,7 +89,7 @@ impl<'a, M: Copy> Layout<'a, M> {
         self.at = if inner == LOST { self.add_inner(kind) } else { inner };
     }
 
-    /// The member read last. A reference is faster, because the next instructions would have to wait for a copy.
+    /// The member read last. Returns a reference, because the next instructions would have to wait for a copy.
     #[inline]
     pub(super) fn member(&self) -> &Member<'a, M> {
         &self.steps[usize::from(self.at)].member

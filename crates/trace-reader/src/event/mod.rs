@@ -25,7 +25,7 @@ pub(crate) enum Outcome {
     AllRead,
     /// After the list of events, at this position.
     ArrayEnd(usize),
-    /// At this position, where an event begins that does not end within the chunk.
+    /// At this position: the event that begins there does not end within the chunk.
     Cut(usize),
 }
 

@@ -48,7 +48,7 @@ pub(super) struct Reader<'a> {
     pub(super) last_category: (&'a [u8], Kind),
     /// Findings in the current event so far.
     pub(super) notes: Vec<Remark>,
-    /// Bytes that failed attempts may still read in this chunk.
+    /// Number of bytes that failed attempts to read events may still use up in this chunk.
     pub(super) patience: usize,
 }
 

@@ -5,7 +5,8 @@ use crate::json::digits::number;
 /// Number of digits to read; further decimal places cannot change the result.
 const MOST_DIGITS: usize = 36;
 
-/// The nanoseconds from 1970 to 2116: differences and sums of times within this range fit in 64 bits.
+/// Limit on times, in nanoseconds since 1970: the year 2116. Differences and sums of times within this limit fit in 64
+/// bits.
 const FARTHEST_NS: i64 = 1 << 62;
 
 /// The longest duration accepted, 52 days: longer than any recording, and short enough for the sum of thousands

@@ -2,8 +2,8 @@
 
 use std::io::{self, BufRead, Read};
 
-/// Number of recent bytes to keep. If a stream is cut off, its decoder reads into the next stream before it notices the
-/// cut.
+/// Number of recent bytes to keep, so that the reader can go back: if a stream is cut off, its decoder has already read
+/// part of the next stream when it notices the cut.
 const RECENT_BYTES: usize = 1 << 18;
 
 /// Wraps a reader, to peek at its next bytes and to go back.
@@ -38,7 +38,7 @@ impl<R: BufRead> Ahead<R> {
         }
     }
 
-    /// The next `count` bytes, fewer only at the end.
+    /// The next `count` bytes, or fewer at the end of the input.
     pub(super) fn peek(&mut self, count: usize) -> io::Result<&[u8]> {
         self.front.drain(..self.at);
         self.at = 0;

@@ -75,7 +75,7 @@ impl<R: BufRead> Stream<R> for Member<R> {
     fn begins_with(bytes: &[u8]) -> bool {
         match bytes {
             [0x1F, 0x8B, 8, 0..=0x1F, _, _, _, _, 0 | 2 | 4, 0..=13 | 255] => true,
-            // Fewer bytes mean that the file is cut off within the header.
+            // If there are fewer bytes, the file is cut off within the header.
             [0x1F, 0x8B, ..] => bytes.len() < SIGN_BYTES,
             _ => false,
         }

@@ -93,7 +93,7 @@ impl Source {
         Ok(Self { format, tally, most_bytes, yielded_bytes: 0, reader })
     }
 
-    /// Append `count` bytes to `buffer`, fewer only at the end; returns their number.
+    /// Append `count` bytes to `buffer`, or fewer at the end of the input; returns the number of appended bytes.
     pub(crate) fn append(&mut self, buffer: &mut Vec<u8>, count: usize) -> io::Result<usize> {
         let start = buffer.len();
         buffer.resize(start + count, 0);

@@ -1,7 +1,7 @@
 //! Decodes compressed streams even if they are damaged: returns all readable data and reports the damage.
 //!
-//! A file is a sequence of streams: gzip members or zstd frames. After a damaged stream, the first bytes of
-//! the next stream show where it begins.
+//! A file is a sequence of streams: gzip members or zstd frames. After a damaged stream, the decoder searches for the
+//! bytes with which every stream begins, and continues there.
 
 use std::io::{self, BufRead, Read};
 use std::sync::Arc;
@@ -10,8 +10,8 @@ use super::ahead::Ahead;
 use super::tally::Tally;
 use crate::health::Fault;
 
-/// Bytes to decode per call. The gzip decoder copies the last 32 KiB that each call decodes, so with short calls it
-/// would copy every byte.
+/// Bytes to decode per call. The gzip decoder copies the last 32 KiB that each call decodes, so if calls decoded less,
+/// it would copy nearly every byte.
 const MOST_BYTES_A_CALL: usize = 1 << 18;
 /// Number of bytes that identify the beginning of a stream.
 pub(super) const SIGN_BYTES: usize = 10;

@@ -404,7 +404,7 @@ class TraceAnalysis(PluginViews):
         """Return each kernel's hardware counters with the operators that launched it, one frame per rank.
 
         Returns:
-            A frame for each given rank with counters: the columns of `analyzer.t.get_trace(rank)` with `cat` and
+            A frame for each given rank that has counters: the columns of `analyzer.t.get_trace(rank)` with `cat` and
             `name` as text, one column per counter, index_runtime (the call that launched the kernel, -1 if unknown),
             op_stack (operators, outermost first), top_level_op and bottom_level_op.
         """

@@ -127,7 +127,7 @@ class LabeledTrace:
         )
 
     def get_ops_summary(self, ops: pd.DataFrame) -> pd.DataFrame:
-        """Return the count and summed duration of each category and name among the events."""
+        """Return the count and summed duration of the events with each combination of category and name."""
         grouped = ops.groupby(["cat", "name"], as_index=False)["dur"].agg(["count", "sum"])
         texts = symbol_table(self.trace).get_sym_table()
         names = [texts[number] for number in grouped["name"]]

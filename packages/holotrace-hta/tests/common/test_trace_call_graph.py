@@ -41,7 +41,7 @@ def test_each_event_has_its_ancestors_and_descendants(view) -> None:
 
 
 def test_a_stack_can_be_taken_out(view) -> None:
-    """`get_stack_of_node` returns an event with its descendants, and with its ancestors unless skipped."""
+    """`get_stack_of_node` returns an event with its descendants and, unless `skip_ancestors` is set, its ancestors."""
     graph = CallGraph(view)
     assert graph.get_stack_of_node(4).index.tolist() == [0, 1, 4, 5]
     assert graph.get_stack_of_node(1, skip_ancestors=True).index.tolist() == [1, 2, 4, 5, 3]

@@ -69,7 +69,7 @@ def test_setting_the_columns_to_themselves_changes_nothing() -> None:
 
 
 def test_columns_can_be_selected_by_name() -> None:
-    """Columns can be selected later or in the constructor, where HTA ignores the selection; unknown names raise errors."""
+    """Columns can be selected later or in the constructor, unlike in HTA's constructor; unknown names raise errors."""
     assert names(ParserConfig(selected_arg_keys=["bytes"])) == ["bytes"]
     config = ParserConfig()
     config.set_args_selector(["stream"])
@@ -87,7 +87,7 @@ def test_collectives_can_be_added() -> None:
 
 
 def test_columns_are_made_of_args() -> None:
-    """A column's name comes from the arg, type and default from its first value; reference columns come first."""
+    """A column has the arg's name, and the type and default of the arg's first value; reference columns come first."""
     args = pd.Series([{"a b": 1}, {"c (x)": "t"}, {"a b": 2.5, "d": [1]}, {"stream": 3, "e": 0.5}])
     reference = {"stream": ParserConfig.ARGS_MINIMUM[0]}
     specs = ParserConfig.infer_attribute_specs(args, reference)

@@ -24,15 +24,15 @@ NAMES: dict[str, dict[str, dict[str, Any]]] = json.loads(
 
 ABSENT = {
     r"hta\.analyzers\.critical_path_analysis\.CPGraph\.(__init__|bound_by|BLOCKING_SYNC_CALLS)": "an analysis creates the graph",
-    r"hta\.analyzers\.critical_path_analysis\.(CUDA_RUNTIME_EVENTS|KERNEL_KERNEL_DELAY_THRESHOLD_US)": "neither a list "
-    "of calls nor a threshold determines the edges",
+    r"hta\.analyzers\.critical_path_analysis\.(CUDA_RUNTIME_EVENTS|KERNEL_KERNEL_DELAY_THRESHOLD_US)": "the edges "
+    "depend neither on a list of calls nor on a threshold",
     r"hta\.analyzers\.critical_path_analysis\.(DEFAULT_EDGE_TYPES_IN_VIZ|PROFILE_TIMES|timeit)": "internal",
     r"hta\.common\.execution_trace\.(EXECUTION_TRACE_SUPPORTED_EVENTS|IMPORT_EXECUTION_TRACE_SUCCESSFULLY)": "internal",
     r"hta\.common\.timeline\.DefaultTTL": "internal",
     r"hta\.common\.trace_symbol_table\.(MAX_NUM_PROCESSES_SMALL|TraceSymbolTable\.NULL)": "internal",
     r"hta\.configs\.default_event_args\..*": "the list of args is Python, not YAML",
     r"hta\.configs\.default_values\.(DF_SYMBOL_COLUMNS|IS_DEBUG_ENABLED|MAX_.*)": "internal",
-    r"hta\.configs\.parser_config\.parse_event_args_yaml": "HTA does not use it either",
+    r"hta\.configs\.parser_config\.parse_event_args_yaml": "not used in HTA either",
     r"hta\.utils\.test_utils\..*": "for HTA's own tests; holotrace.testing builds traces",
     r"hta\.utils\.validate_trace\.get_expected_arguments": "internal",
     r"hta\.analyzers\.critical_path_analysis\.CPGraph\.(adj|degree|(in|out)_degree|(in|out)_edges|name|pred|succ)": "attributes "
@@ -41,7 +41,7 @@ ABSENT = {
     r"hta\.common\.call_stack\.(Event|compare_events)": "events are not sorted one by one",
     r"hta\.common\.trace_call_stack\.(OPEN_END|CLOSE_END|is_events_sorted|sort_events)": "events are not sorted one by one",
     r"hta\.common\.trace_call_stack\.CallStackGraph\.update_parent_of_first_layer_nodes": "threads stay separate",
-    r"hta\.common\.trace\.add_fwd_bwd_links": "works on HTA's unparsed events; "
+    r"hta\.common\.trace\.add_fwd_bwd_links": "it works on HTA's unparsed events; "
     "holotrace.operator_kernels links forward and backward passes",
     r"hta\.common\.trace_parser\.(IJSON_INSTRS|round_down_time_stamps)": "times are never rounded",
     r"hta\.configs\.event_args_yaml_parser\.(ARGS_.*|DEFAULT_EVENT_ARGS_YAML|main)": "the list of args is Python, not YAML",

@@ -19,7 +19,7 @@ def analysis(folder) -> TraceAnalysis:
 
 
 def test_one_row_for_each_step_of_a_rank(tmp_path) -> None:
-    """Rank 0 spends 60.5 µs in collectives: 20 transferring, 40 synchronising, and 0.5 unmatched."""
+    """Rank 0 spends 60.5 µs in collectives: 20 transferring, 40 synchronising, and 0.5 in an unmatched collective."""
     frame = analysis(tmp_path).get_distributed_summary(visualize=False)
     assert list(frame.columns) == [
         "rank",

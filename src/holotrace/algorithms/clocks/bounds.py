@@ -158,7 +158,7 @@ def _largest_gain(before: _State, after: _State) -> float:
 
 
 class _Points(NamedTuple):
-    """Upper bounds on z (or on -z, as lower bounds on z): one point per clock and bucket, infinite if empty."""
+    """Upper bounds on z or, for lower bounds, on -z: one point per clock and bucket, infinite for an empty bucket."""
 
     time: Float64Array
     value: Float64Array
@@ -196,7 +196,7 @@ def _greatest(points: _Points, slopes: Slopes, knots: Float64Array) -> Float64Ar
 
 
 def _least_chord(points: _Points, passed: Float64Array, knot_number: int) -> Float64Array:
-    """Return, for a knot, the smallest value of all chords from a point before the knot to a point after it."""
+    """Return the smallest value that any chord from a point before a knot to a point after it has at the knot."""
     split = knot_number * _BUCKET_COUNT // _INTERVAL_COUNT
     if split in {0, _BUCKET_COUNT}:
         return np.full(len(passed), np.inf)
@@ -268,7 +268,7 @@ class _Side:
         return least
 
     def tightest(self, values: Float64Array, clock_count: int) -> _Points:
-        """Return the smallest value of each clock in each bucket, with its time."""
+        """Return the smallest value of each clock in each bucket, with the time of that value."""
         time = np.tile(self.middles, clock_count)
         least = np.full(clock_count * _BUCKET_COUNT, np.inf)
         if len(values):

@@ -165,7 +165,7 @@ def _divided(
 
 
 def _without_impossible(participants: Participants, clocks: FittedClocks) -> Int64Array:
-    """Drop operations that end for one participant before they start for another, according to the estimated clocks."""
+    """Drop operations that, by the estimated clocks, end for one participant before they start for another."""
     clock = participants.clock
     shift = clocks.estimated(clock, clocks.lines.at(clock, participants.reading))
     last_start, first_end = np.full((2, int(participants.operation.max()) + 1), -np.inf)

@@ -86,7 +86,7 @@ class Participants(NamedTuple):
 
 
 def slope_limits(lines: Lines, largest_drift: float) -> Slopes:
-    """Return bounds on the slope of each clock relative to its line that keep its rate within 1 ± largest_drift."""
+    """Return, for each clock, the range of slopes relative to its line that keeps its rate within 1 ± largest_drift."""
     rate = np.nan_to_num(lines.rate, nan=1.0)
     return Slopes((1 - largest_drift) / rate - 1, (1 + largest_drift) / rate - 1)
 
@@ -211,7 +211,7 @@ class _Pair(NamedTuple):
             dropped += wrong
 
     def _surely_before(self, fitting: Int64Array, end: int) -> Int64Array:
-        """Drop operations after the last one in which all participants wait for each other; they may follow a jump."""
+        """Drop all operations after the last one whose participants all wait for each other: they may follow a jump."""
         together = fitting[self.child.is_together[fitting]]
         is_unclear = end < len(self.rows) and len(together) >= _FEWEST_IN_SEGMENT
         return fitting[fitting <= together[-1]] if is_unclear else fitting
@@ -220,7 +220,7 @@ class _Pair(NamedTuple):
         return np.setdiff1d(np.arange(begin, end), dropped)
 
     def _longest_fit(self, kept: Int64Array) -> int:
-        """Return how many operations a single line fits, counted from the first one."""
+        """Return how many operations at the beginning fit a single line."""
         if self._fits(kept):
             return len(kept)
         fitting, failing = 1, len(kept)
@@ -233,7 +233,7 @@ class _Pair(NamedTuple):
         return fitting
 
     def _wrong_matches(self, begin: int, conflict: int, dropped: list[int]) -> list[int] | None:
-        """Return one or two wrong matches; without them, the line fits beyond the conflict. None if the clock jumps."""
+        """Return the one or two wrong matches without which a line fits past the conflict; None if the clock jumps."""
         end = min(conflict + _FEWEST_IN_SEGMENT, len(self.rows))
         kept = self._without(begin, end, dropped)
         wrong: list[int] = []
@@ -278,7 +278,8 @@ class _Pair(NamedTuple):
     def _jump_near(self, begin: int, conflict: int, dropped: list[int]) -> int:
         """Return the operation where the readings of the two clocks start to differ, which may be before the conflict.
 
-        Choose the position that minimises the sum of the distances from the medians before and after it.
+        The differences before a position are compared with their median, and the differences after it with theirs. The
+        position with the smallest sum of distances from these medians is returned.
         """
         window = self._without(max(begin, conflict - _SEARCHED_AROUND_JUMP), conflict + _SEARCHED_AROUND_JUMP, dropped)
         window = window[window < len(self.rows)]

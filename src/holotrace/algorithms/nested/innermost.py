@@ -62,7 +62,7 @@ def innermost(start_ns: _Int64, end_ns: _Int64) -> Innermost:
 
 
 def _distinct(times: _Int64) -> _Int64:
-    """Return the distinct times in ascending order; np.unique has hashed since NumPy 2.3, which is far slower."""
+    """Return the distinct times in ascending order; np.unique, which uses hashing since NumPy 2.3, is far slower."""
     ordered = np.sort(times)
     distinct: _Int64 = ordered[np.diff(ordered, prepend=ordered[:1] - 1) != 0]
     return distinct

@@ -90,7 +90,7 @@ def levels(parent: _Rows) -> list[_Rows]:
 
 
 def path_numbers(parent: _Rows, keys: _Rows) -> _Rows:
-    """Number the rows such that two rows share a number exactly if they and all their ancestors have equal keys."""
+    """Number the rows: two rows get the same number if and only if they and all their ancestors have equal keys."""
     key = np.unique(keys, return_inverse=True)[1].astype(np.int64)
     numbers, count = key.copy(), len(keys)
     for rows in levels(parent):

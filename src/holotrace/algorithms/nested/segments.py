@@ -51,7 +51,10 @@ def segments(group: npt.NDArray[np.integer], start: _Int64, end: _Int64) -> Segm
 def _bounds(
     group: npt.NDArray[np.integer], start: _Int64, end: _Int64, depth: npt.NDArray[np.int32]
 ) -> tuple[_Int64, _Int64, npt.NDArray[np.bool_]]:
-    """Return time, row and `is_end` of all starts and ends, by group and time; ties: inner ends, outer ends, starts."""
+    """Return time, row and `is_end` of all starts and ends, sorted by group and time.
+
+    At equal times, inner ends come first, then outer ends, then starts.
+    """
     rows = np.arange(len(start))
     by_end = np.lexsort((-depth, end, group))
     time, place = np.concatenate([end[by_end], start]), np.concatenate([by_end, rows])

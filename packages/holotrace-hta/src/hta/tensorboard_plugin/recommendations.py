@@ -48,7 +48,7 @@ class _Rank(NamedTuple):
 
     @property
     def capabilities(self) -> list[tuple[int, int]]:
-        """The compute capabilities as two numbers, so that 3.10 is more than 3.5; (0, 0) if unknown."""
+        """Each compute capability as two integers, so that 3.10 counts as higher than 3.5; (0, 0) if unknown."""
         known = ((row.get("computeMajor"), row.get("computeMinor")) for row in self.trace.header.device_properties)
         return [
             (major, minor) if isinstance(major, int) and isinstance(minor, int) else (0, 0) for major, minor in known
@@ -126,7 +126,10 @@ def _data_parallel(rank: _Rank) -> Iterator[_Case]:
 
 
 def _ddp_backend(rank: _Rank) -> Iterator[_Case]:
-    """Yield a case if a device supports NCCL and no communication uses it, even if the job does not communicate."""
+    """Yield a case if DistributedDataParallel runs, a device supports NCCL, and no communication uses NCCL.
+
+    This includes ranks that do not communicate at all.
+    """
     names = communication_events(rank.trace)["name"]
     is_able = any(capability >= _NCCL for capability in rank.capabilities)
     if is_able and rank.calls("DistributedDataParallel.forward") and not names.str.starts_with("nccl:").any():
@@ -172,7 +175,7 @@ def _owned_kernels(rank_trace: RankTrace) -> pl.DataFrame:
         duration_ns        int64
         uses_tensor_cores  bool
         is_counted         bool   whether the plugin counts the call as an operator
-        is_eligible        bool   whether it or an operator around it is eligible and has no eligible child
+        is_eligible        bool   whether it, or an operator around it, may use tensor cores but has no child that may
     """
     attribution = attribution_of(_COMPAT)
     nodes = attribution.host_nodes(rank_trace)

@@ -56,7 +56,7 @@ class PluginViews:
         visualize: bool = True,  # noqa: FBT001, FBT002 -- as in HTA's methods
         compat: Compat | None = None,
     ) -> tuple[pd.DataFrame, pd.DataFrame]:
-        """Return the kernels by name, and by operator and launch: the tables of `holotrace.kernels`, times in µs."""
+        """Return two tables of `holotrace.kernels`, times in µs: kernels by name, and by operator and launch shape."""
         result = holotrace.kernels(self.t.trace, compat=compat)
         if visualize:
             show(figures.plot_kernels(result))

@@ -80,7 +80,7 @@ def annotated() -> TraceBuilder:
 
 
 def test_each_kernel_has_its_annotation(tmp_path) -> None:
-    """The frame has each kernel's annotation as symbol id and as text, and its launch and step."""
+    """For each kernel, the frame has the launch, the step, and the annotation as symbol id and as text."""
     analysis = analysis_of(annotated(), tmp_path)
     frame = analysis.get_gpu_kernels_with_user_annotations(0)
     table = analysis.t.symbol_table.get_sym_table()
@@ -102,7 +102,7 @@ def test_names_are_expanded_only_on_request(tmp_path) -> None:
 
 
 def test_an_unknown_rank_is_an_error_that_lists_the_ranks(tmp_path) -> None:
-    """The error for rank 5 says that the trace has rank 0."""
+    """The error for the unknown rank 5 lists the only rank of the trace, 0."""
     with pytest.raises(UnknownRankError, match="its ranks are: 0"):
         analysis_of(annotated(), tmp_path).get_gpu_kernels_with_user_annotations(5)
 

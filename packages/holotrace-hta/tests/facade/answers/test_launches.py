@@ -56,7 +56,7 @@ def test_signatures_equal_htas() -> None:
 
 
 def test_launch_stats_have_a_frame_for_each_rank(analyzer) -> None:
-    """Each rank has a frame; the copy starts 10 µs before its launch call ends, so its delay is 0."""
+    """Each rank has a frame; the copy starts 10 µs before its launch call ends, so its launch delay is 0."""
     frames = analyzer.get_cuda_kernel_launch_stats(visualize=False)
 
     assert list(frames) == [2, 5]

@@ -37,7 +37,10 @@ each_golden = pytest.mark.parametrize(
 
 @pytest.fixture
 def small(tmp_path) -> TraceAnalysis:
-    """Open a job: rank 0 launches kernels at 0 and 2 µs, which start at 10 and 20 µs, and copies at 2 GB/s for 10 µs."""
+    """Open a job in which rank 0 launches two kernels and has a copy of 10 µs at 2 GB/s.
+
+    The launches begin at 0 and 2 µs, the kernels at 10 and 20 µs.
+    """
     builder = (
         TraceBuilder()
         .kernel("gemm", start_us=10, duration_us=5, launch_us=0)
@@ -69,7 +72,7 @@ def answer(goldens: Path, name: str, call: str) -> pd.DataFrame:
 
 
 def after_each_time(frame: pd.DataFrame, keys: list[str], value: str) -> pd.Series:
-    """Return the last value at each time; HTA sorts changes at equal times in arbitrary order."""
+    """Return the last value at each time, because HTA sorts simultaneous changes in arbitrary order."""
     return frame.groupby([*keys, "ts"])[value].last()
 
 
@@ -230,7 +233,7 @@ def test_ranks_can_be_chosen(small) -> None:
 
 
 def test_copies_with_counters(small, tmp_path) -> None:
-    """Copies are written beside the files, where `TraceAnalysis` skips them; `overwrite=False` keeps earlier copies."""
+    """`TraceAnalysis` skips copies with counters in its folder; `overwrite=False` keeps old copies."""
     written = small.generate_trace_with_counters(TimeSeriesTypes.QUEUE_LENGTH, ranks=[0])
     assert list(written) == [0]
     assert "_with_counters.json" in written[0]

@@ -133,7 +133,7 @@ def test_without_networkx_the_way_out_is_named(graph, monkeypatch) -> None:
 
 
 def test_weights_that_a_script_sets_move_the_path(graph, tmp_path, analyzer) -> None:
-    """If gemm and its delays weigh 3 µs, the path runs through the host instead: mm, a gap, and the waiting call."""
+    """If gemm and its delays weigh 3 µs each, the path runs through the host: mm, a gap, and the waiting call."""
     for begin, end in ((5, 7), (3, 5), (7, 8)):
         graph.edges[begin, end]["weight"] = 3
 

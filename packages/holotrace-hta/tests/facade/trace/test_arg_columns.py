@@ -65,7 +65,7 @@ def test_text_in_a_column_of_numbers_counts_as_missing() -> None:
 
 
 def test_a_default_of_none_is_kept() -> None:
-    """A default of None stays None in a numeric column, as for unknown args."""
+    """If the default is None, events without the arg have None, even in a numeric column."""
     builder = TraceBuilder().operator("a", start_us=0, duration_us=1, args={"one": 1})
     builder.operator("b", start_us=0, duration_us=1)
     assert values(builder, AttributeSpec("x", "one", ValueType.Int, None), 2) == [1, None]

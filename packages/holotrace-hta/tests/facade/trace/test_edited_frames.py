@@ -113,7 +113,7 @@ def stacks_of(analyzer: TraceAnalysis, rank: int) -> pd.DataFrame:
 
 
 def assert_same(actual: object, expected: object) -> None:
-    """Compare answers by value; symbol ids and integer or float columns may differ."""
+    """Compare the values of answers, but not symbol ids; integers may be equal to floats."""
     if isinstance(expected, pd.DataFrame):
         assert isinstance(actual, pd.DataFrame)
         shown = [

@@ -183,8 +183,8 @@ _TYPES = {(table, column.name): column.type for table, columns in TABLES.items()
 def configured(frame: pd.DataFrame, rank_trace: RankTrace, config: ParserConfig) -> pd.DataFrame:
     """Return a frame of `trace_frame` with the configured args as columns.
 
-    If these are the default args, returns the frame itself. Otherwise, puts the args between `dur` and `index_correlation`; the
-    other columns keep their order.
+    If the configured args are the default args, returns the frame itself. Otherwise, puts the columns of the args
+    between `dur` and `index_correlation`; the other columns keep their order.
     """
     wanted = _seen(frame, rank_trace, config) if config.parse_all_args else config.get_args()
     if wanted == config.ARGS_DEFAULT:

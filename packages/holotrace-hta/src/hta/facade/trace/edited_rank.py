@@ -39,7 +39,7 @@ _NS_OF_A_MICROSECOND = 1_000
 _MOST_EVENTS = 1 << 32
 _DEVICE_KINDS = [kind.value for kind in STREAM_KINDS]
 _COPIES = {"bytes": ("bytes", -1), "memory_bw_gbps": ("bandwidth_gb_per_s", 0)}
-"""{frame column: (column of the table `copies`, the frame's value where that column is null)}."""
+"""{frame column: (column of the table `copies`, value in the frame where the column of `copies` is null)}."""
 _UNFINDABLE = "the frame of rank {rank} has a change in its column {column} that analyses cannot use: {way_out}"
 
 _Numbers = npt.NDArray[np.int64]
@@ -280,7 +280,7 @@ class _Rows:
         return int(moved[0]) if len(moved) == 1 else 0
 
     def table(self) -> pl.DataFrame:
-        """Return the frame's rows in order as rows of `events`, without their event_index."""
+        """Return the frame's rows, in the frame's order, with the columns of `events` except event_index."""
         process, thread = (self._track_part(column) for column in ("pid", "tid"))
         track = self._track_numbers(process, thread)
         kind = self._kinds()
@@ -300,9 +300,9 @@ class _Rows:
         return pl.DataFrame({name: column.cast(types[name]) for name, column in columns.items()})
 
     def changed_copies(self, event_numbers: _Numbers) -> pl.DataFrame:
-        """Return event_index, sizes and bandwidths (if the frame has these columns) of copies with a changed value.
+        """Return event_index, size and bandwidth of the copies whose size or bandwidth was changed.
 
-        Unchanged values are null.
+        Unchanged values are null; a column that the frame lacks is left out.
         """
         recorded = empty_table("copies") if self.recorded is None else self.recorded.table("copies")
         row_of_event = {number: row for row, number in enumerate(recorded["event_index"].to_list())}
@@ -395,7 +395,7 @@ class _Rows:
         return self.tracks.numbers(process, thread)
 
     def _device(self, kind: npt.NDArray[np.uint8], process: _Codes | None) -> pl.Series:
-        """Return the recorded device of each row or, for new device rows, the process id."""
+        """Return the recorded device of each row or, for added rows of device work, the process id."""
         recorded = self._gathered(self._events["device"])
         if process is None:
             return recorded
@@ -456,8 +456,9 @@ class _Rows:
     def _partners(self) -> _Numbers:
         """Return the recorded `index_correlation` to compare with the frame's.
 
-        If only some steps are selected, a launch may be selected without its kernel. Links are therefore looked up among the
-        selected events and, where the frame differs from the result, among all events of the file.
+        If only some steps are selected, a launch may be selected without its kernel. The recorded links are therefore
+        looked up among the selected events first. Where the frame has a different link, they are looked up among all
+        events of the file.
         """
         given = self._whole_numbers("index_correlation")
         if self.recorded is None:
@@ -506,14 +507,14 @@ def _event_numbers(source_index: _Numbers, given: _Numbers, first_free: int) -> 
 
 
 def _copied(event_numbers: _Numbers, source_index: _Numbers) -> pl.DataFrame:
-    """Return the event numbers of rows that repeat a recorded event: `source` is the event, `copy` the row."""
+    """Return the event numbers of rows that duplicate a recorded event: `source` of the event, `copy` of the row."""
     is_copy = (source_index >= 0) & (event_numbers != source_index)
     pairs = {"source": source_index[is_copy], "copy": event_numbers[is_copy]}
     return pl.DataFrame(pairs).cast(pl.UInt32)
 
 
 def _with_changed(copies: pl.DataFrame, changed: pl.DataFrame) -> pl.DataFrame:
-    """Return the table `copies` with a frame's changed sizes and bandwidths."""
+    """Return the table `copies` after applying the sizes and bandwidths that were changed in a frame."""
     named = [name for name in changed.columns if name != "event_index"]
     if changed.is_empty() or not named:
         return copies

@@ -28,7 +28,7 @@ class FramesByRank(MutableMapping[int, "pd.DataFrame"]):
     """
 
     def __init__(self, ranks: Iterable[int], make: Callable[[int], pd.DataFrame]) -> None:
-        """Create the frames of these ranks with `make` on access."""
+        """Prepare the frames of these ranks; `make(rank)` creates a frame when it is first accessed."""
         self._make = make
         self._frames: dict[int, pd.DataFrame | None] = dict.fromkeys(ranks)
         self._as_made: dict[int, Fingerprint] = {}

@@ -1,4 +1,4 @@
-"""Groups of names and categories, with HTA's names."""
+"""Groups of event names and of categories; the groups are called the same as in HTA."""
 
 from __future__ import annotations
 

@@ -86,7 +86,7 @@ class TraceView:
 
     @property
     def traces(self) -> FramesByRank:
-        """The frame of every rank. When scripts assign or change frames, all later analyses use these frames."""
+        """The frame of every rank. If a script assigns or changes a frame, all later analyses use that frame."""
         return self._frames
 
     @traces.setter
@@ -258,7 +258,7 @@ class TraceView:
         return configured(frame, rank_trace, self.parser_config)
 
     def _are_texts_changed(self) -> bool:
-        """Return whether the string of any known id has changed since the frames were created."""
+        """Return whether any symbol id that existed when the frames were created now stands for a different text."""
         if "symbol_table" not in self.__dict__:  # no script has read or replaced the table
             return False
         made = self._numbering.get_sym_table()
