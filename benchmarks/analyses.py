@@ -10,7 +10,7 @@ each call and round, with a filled cache:
     alone   the columns that the call reads are in memory, like HTA's frames after loading, but data derived from
             them is not: launches, call stacks and steps are linked again, although HTA links launches while it loads
     first   the first call of a new process, including opening the trace and reading columns from the cache
-    file    from the file to the answer: reading it for the first time, then `first`; for HTA, its load and its call
+    file    from the file to the answer: reading it for the first time, plus `first`; for HTA, loading it plus the call
 
 CPU time is the user and system time of all threads. Ratios compare CPU time because, unlike wall time, it hardly depends on
 other work on the machine. Our times are medians over the rounds; HTA's are from one run.
@@ -60,7 +60,7 @@ class Case:
     needs: str = "trace"
 
     def code(self, *, of_peer: bool) -> tuple[str, str]:
-        """Return the code that prepares the call, and the call to time."""
+        """Return the code that prepares the call, and the call that is timed."""
         return (self.peer_setup or self.setup, self.peer_call or self.call) if of_peer else (self.setup, self.call)
 
 
