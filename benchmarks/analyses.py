@@ -10,7 +10,7 @@ each call and round, with a filled cache:
     alone   the columns that the call reads are in memory, like HTA's frames after loading, but data derived from
             them is not: launches, call stacks and steps are linked again, although HTA links launches while it loads
     first   the first call of a new process, including opening the trace and reading columns from the cache
-    file    from the file to the answer: reading it for the first time, then `first`; for HTA, its load and its call
+    file    from the file to the answer: reading it for the first time, plus `first`; for HTA, loading it plus the call
 
 CPU time is the user and system time of all threads. Ratios compare CPU time because, unlike wall time, it hardly depends on
 other work on the machine. Our times are medians over the rounds; HTA's are from one run.
@@ -60,7 +60,7 @@ class Case:
     needs: str = "trace"
 
     def code(self, *, of_peer: bool) -> tuple[str, str]:
-        """Return the code that prepares the call, and the call to time."""
+        """Return the code that prepares the call, and the call that is timed."""
         return (self.peer_setup or self.setup, self.peer_call or self.call) if of_peer else (self.setup, self.call)
 
 
@@ -205,7 +205,7 @@ def _answered(case: Case, known: dict[str, Any], *, of_peer: bool) -> dict[str, 
 
 
 def _alone(call: Callable[[], object]) -> dict[str, Any]:
-    """Measure one of our calls again, with the event columns that it reads in memory, but without derived data."""
+    """Measure one of our calls again, with its event columns already in memory, but without derived data."""
     _keep_columns()
     _forget_derived()
     call()
@@ -297,7 +297,7 @@ _COLUMNS = (
 
 
 def table(options: argparse.Namespace) -> Iterator[str]:
-    """Run the peer's calls once and ours `rounds` times; yield the lines of a table in Markdown."""
+    """Run the peer's calls once and our calls `rounds` times; yield the lines of a table in Markdown."""
     yield f"| {' | '.join(_COLUMNS)} |"
     yield f"|---|{'--:|' * (len(_COLUMNS) - 1)}"
     for needed in _INPUTS:
@@ -324,7 +324,7 @@ def _of_peer(inputs: Path, names: list[str], options: argparse.Namespace) -> Ite
 def _run(python: str, inputs: Path, names: list[str], options: argparse.Namespace) -> Iterator[dict[str, Any]]:
     with tempfile.TemporaryDirectory() as folder:
         path = inputs.resolve()
-        if path.is_file():  # a link, because calls write copies beside the trace
+        if path.is_file():  # use a link in an empty folder, because calls write copies beside the trace
             path = Path(folder, path.name)
             path.symlink_to(inputs.resolve())
         command = [python, __file__, "--trace", str(path), "--operator", options.operator, "--work"]

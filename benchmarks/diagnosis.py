@@ -82,7 +82,7 @@ WHAT_IF_ERROR = 0.03
 """A replayed step, and the stake of a what-if, may be wrong by this fraction of the measured step."""
 
 BOUND_ERROR = 0.005
-"""By chance, twins differ by up to this fraction of the step, so a bound may be that much too low."""
+"""By chance, twins differ by up to this fraction of the step, so a bound may be too low by as much."""
 
 LEAST_SAVED = 0.01
 """An alarm in a simulated job is true if removing its cause saves this fraction of the step."""
@@ -166,7 +166,8 @@ def score_pair(scores: defaultdict[str, Score], name: str, pair: Pair) -> None:
 def without_stacks(pair: Pair) -> Pair:
     """Return the pair without recorded stacks.
 
-    Recording them slows the launches down. The finding `slow_recording` claims this time, so `launch_bound` must not.
+    Recording stacks slows launches down. The finding `slow_recording` includes this time, so the stake of
+    `launch_bound` must not include it.
     """
     return replace(pair, planted=replace(pair.planted, stacks=False), healthy=replace(pair.healthy, stacks=False))
 

@@ -6,8 +6,8 @@ Starts the server as users do, and opens it with chromium or the browser that HO
 
 cold      a new server process with an empty cache, and a new browser profile
 reopened  a new server process whose cache has the trace, and a new browser profile
-warm      the same server and browser, which loaded the page before
-third     the next visit, as in daily use: browsers keep compiled scripts that they have loaded twice
+warm      the second visit, with the same server and browser
+third     the third visit, as in daily use: browsers keep compiled scripts that they have loaded twice
 
 Each browser profile is on disk, like a user's profile.
 

@@ -1,4 +1,4 @@
-//! Algorithms on columns of numbers, which depend on neither Python nor traces.
+//! Algorithms on columns of numbers. They depend on neither Python nor traces.
 //!
 //! A table is a few slices of equal length; a row is an index into them. Columns that refer to rows use `i64`, with
 //! [`NO_ROW`] for a missing row.

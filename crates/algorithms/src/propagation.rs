@@ -8,8 +8,8 @@ use crate::error::{check_lengths, AlgorithmError};
 /// The proportions in which each node passes on what it receives.
 ///
 /// Rows `first[i]..first[i + 1]` belong to node `i`, which passes an amount on to each `target` in proportion to the
-/// `weight`. A target is a node before `i` or, if negative, the final target `-1 - target`. A node without positive
-/// weights keeps the amounts that it receives.
+/// `weight`. A `target` is a node with a number below `i` or, if negative, the final target `-1 - target`. A node
+/// without positive weights keeps the amounts that it receives.
 #[derive(Debug, Clone, Copy)]
 pub struct Shares<'a> {
     first: &'a [i64],
@@ -22,8 +22,8 @@ pub struct Shares<'a> {
 pub struct Arrived {
     /// The label of each amount.
     pub label: Vec<i64>,
-    /// Where each amount ended: a negative number `t` is the final target `-1 - t`; other numbers are nodes without
-    /// positive weights.
+    /// Where each amount ended: a negative number `t` is the final target `-1 - t`; any other number is a node that
+    /// kept the amount because it has no positive weights.
     pub target: Vec<i64>,
     /// Each amount.
     pub amount: Vec<i64>,

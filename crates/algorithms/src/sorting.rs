@@ -7,7 +7,8 @@ const SHORTEST_RUN: usize = 16;
 
 /// Sort rows by a key; rows with equal keys keep their order.
 ///
-/// The standard sort also merges runs, but copies even runs that are already in order.
+/// If runs are long, this is faster than the standard sort, which also merges runs, but copies even runs that are
+/// already in order.
 pub(crate) fn merge_runs<K: Ord>(rows: &mut [u32], key: impl Fn(u32) -> K + Copy) {
     let mut ends = ends_of_runs(rows, key);
     if ends.len() > rows.len() / SHORTEST_RUN {

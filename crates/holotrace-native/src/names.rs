@@ -10,7 +10,8 @@ const MOST_MANGLED_BYTES: usize = 16 << 10;
 /// Limit on the length of a demangled name: each part of a mangled name may repeat all previous parts, so a short mangled
 /// name can expand enormously.
 const MOST_DEMANGLED_BYTES: usize = 64 << 10;
-/// Limit on the parser's recursion. Kernel templates nest about 20 levels deep; any thread's stack has room for 192.
+/// Limit on the parser's recursion. Kernel templates nest about 20 levels deep; 192 levels fit on the stack of any
+/// thread.
 const MOST_LEVELS: u32 = 192;
 
 #[pyfunction]

@@ -20,7 +20,8 @@ pub struct Chains {
 }
 
 impl Edges<'_> {
-    /// Follow the `binding` edges back from each of `ends` in turn, until they reach a node of an earlier chain.
+    /// From each of `ends` in turn, follow the `binding` edges back to a node that belongs to an earlier chain or has
+    /// no binding edge.
     ///
     /// # Errors
     ///

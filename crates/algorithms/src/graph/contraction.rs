@@ -131,7 +131,7 @@ impl Linked {
         edges
     }
 
-    /// Add an edge, or make the edge between the same nodes longer.
+    /// Add an edge; if the nodes already share an edge, keep the greater length.
     fn add(&mut self, source: u32, target: u32, weight: i64) {
         if let Some(edge) = self.known(source, target) {
             let longest = &mut self.weight[edge as usize];
@@ -173,8 +173,8 @@ impl Linked {
         self.free.push(edge);
     }
 
-    /// The edge between two nodes, if it is found. If both nodes have many edges, it may be missed; the caller then adds
-    /// a parallel edge, which does no harm.
+    /// Look up the edge between two nodes. If both nodes have many edges, an existing edge may not be found; the caller
+    /// then adds a parallel edge, which does no harm.
     fn known(&self, source: u32, target: u32) -> Option<u32> {
         if self.are_long(source, target) {
             let edge = *self.between_long.get(&(source, target))?;

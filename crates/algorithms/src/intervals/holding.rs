@@ -6,7 +6,7 @@ use crate::NO_ROW;
 /// For each time, the row of the last interval `[start, end)` that begins at or before this time; [`NO_ROW`] if this
 /// interval has already ended.
 ///
-/// Starts must ascend. A lookup is faster if no interval begins between the previous time and the current one.
+/// Starts must ascend. A lookup is faster if no interval begins between the time looked up before and the current one.
 ///
 /// # Errors
 ///

@@ -1,7 +1,7 @@
 //! Nesting of intervals: the parent and the depth of each.
 //!
-//! An interval contains another of its group if it begins no later and ends no earlier. Of two equal intervals, the
-//! one in the earlier row contains the other.
+//! An interval contains another interval of its group if it begins no later and ends no earlier than the other. Of two
+//! equal intervals, the one in the earlier row contains the other.
 
 use std::cmp::Reverse;
 
@@ -40,8 +40,8 @@ impl Intervals<'_> {
     /// The parent and depth of each interval, and whether it overlaps a sibling.
     ///
     /// One pass in [`order`](Self::order) keeps a stack of open intervals, the outermost first. An interval that ends
-    /// before the current one does is removed from the stack: any later interval inside it is also inside the current
-    /// one.
+    /// before the current one ends is no longer needed and leaves the stack, because any later interval inside it is
+    /// also inside the current one.
     #[must_use]
     pub fn nest(&self) -> Nesting {
         let count = self.group.len();

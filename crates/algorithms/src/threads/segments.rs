@@ -58,7 +58,7 @@ fn by_lane(points: &Points<'_>, ranges: &Ranges<'_>) -> Vec<u32> {
 }
 
 /// The segments between the points of the main thread. The first segment begins at the start of the window, and the
-/// last ends at its end.
+/// last segment ends at the end of the window.
 pub(super) struct Segments {
     /// The first point of the window, the points that separate segments, and the last point of the window.
     pub(super) node: Vec<u32>,
@@ -106,7 +106,7 @@ fn located(lanes: &Lanes, times: &[i64]) -> Vec<usize> {
         .collect()
 }
 
-/// The number of sorted `times` below a bound; fast if the number is small.
+/// The number of sorted `times` below a bound; fast if the result is small.
 fn count_below(times: &[i64], bound: i64) -> usize {
     let mut reach = 1;
     while reach < times.len() && times[reach] < bound {

@@ -19,7 +19,7 @@ pub(crate) enum Source {
 }
 
 impl Source {
-    /// Open the source; `raised` keeps exceptions that a stream raises later.
+    /// Open the source; `raised` will contain the first exception that the stream raises while it is read.
     pub(crate) fn input(&self, py: Python<'_>, raised: &Raised) -> PyResult<Input> {
         match self {
             Self::File(path) => py.detach(|| Input::open(path)).map_err(read_error),

@@ -1,4 +1,4 @@
-//! Puts the chunks of a file in order, gives strings and tracks their final numbers, and passes batches to a sink.
+//! Puts the chunks of a file in order, assigns final numbers to strings and tracks, and passes batches to a sink.
 
 use std::sync::Arc;
 
@@ -104,8 +104,8 @@ impl<'a> Sequencer<'a> {
         }
     }
 
-    /// Take the next chunk. If it begins between two events, as most chunks do, keep its rows; otherwise read its text
-    /// again.
+    /// Take the next chunk. If the chunk begins between two events, as most chunks do, keep its rows; otherwise parse
+    /// its text again.
     pub(crate) fn absorb(&mut self, text: &[u8], chunk: ChunkInfo, rows: ChunkRows) -> Result<(), ReadError> {
         let is_all = chunk.end == End::OfFile;
         if !self.carried.text.is_empty() {
@@ -201,7 +201,7 @@ impl<'a> Sequencer<'a> {
         self.begin = if in_list { Begin::OfList } else { Begin::Anywhere };
         if let Some(later) = tail.later.take() {
             self.end_document();
-            // A document states its base time before its events or after them.
+            // If the document has not stated its base time yet, it may do so after its events; until then, assume 0.
             self.base_ns = match later.base_ns() {
                 Some(_) => {
                     later.usable_base_ns(&mut self.health).saturating_sub(self.late_base_ns.unwrap_or(0))
