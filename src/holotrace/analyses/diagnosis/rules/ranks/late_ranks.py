@@ -110,7 +110,7 @@ def late_ranks(evidence: JobEvidence) -> Iterator[JobCase]:
 def _functions_alone(evidence: JobEvidence, rank: int) -> dict[str, int]:
     """Return the functions that only this rank runs, with their time per step, the longest first.
 
-    The result is empty unless every other rank recorded functions.
+    The result is empty unless Python functions were recorded on every other rank.
     """
     others = [set(known.user_functions) for other, known in evidence.ranks.items() if other != rank]
     if not all(others):
@@ -130,7 +130,7 @@ def _innermost(alone: Mapping[str, int]) -> str | None:
 def _of_function(name: str, inner: str | None) -> dict[str, Any]:
     """Return the `words` of a case whose cause is the function `name`, which only the late rank runs.
 
-    `inner` is a function that it calls and that takes most of its time.
+    `inner` is a function that `name` calls, and that takes most of the time of `name`.
     """
     mostly = f" (mostly {inner})" if inner not in (None, name) else ""
     cause = f"{name}{mostly}, which no other rank runs"
@@ -140,7 +140,8 @@ def _of_function(name: str, inner: str | None) -> dict[str, Any]:
 def _how_often(mine: pl.DataFrame, cause: Mapping[str, Any], steps: int) -> dict[str, Any]:
     """Return the number of steps in which a rank is late, and how certain the cause is.
 
-    The causes of random delays differ from step to step, so confidence is lower if no cause dominates, or if few steps are late.
+    The causes of random delays differ from step to step, so confidence is lower if no cause dominates, or if the rank
+    is late in only a few steps.
     """
     per_step = mine.group_by("step").agg(pl.col("cost_ns").sum())["cost_ns"]
     late_count = int((per_step >= _LATE_STEP * float(per_step.max() or 0)).sum())  # type: ignore[arg-type]
@@ -184,7 +185,7 @@ def _in_function(own: pl.DataFrame, cause: Mapping[str, Any]) -> float:
 
 
 def _counted_once(evidence: JobEvidence) -> dict[int, float]:
-    """Return, for each rank, the length of the union of its waits divided by the sum of their lengths, because waits may overlap."""
+    """Return how long each rank waits, counting overlapping waits once, divided by the sum of all its waits."""
     if "collectives" not in evidence.results:
         return {}
     waits = evidence.results["collectives"].per_call.filter(pl.col("wait_ns") > 0)
