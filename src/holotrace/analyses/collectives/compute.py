@@ -94,7 +94,8 @@ class Collectives(Result):
         message_bytes          int64    size of one collective, as defined by nccl-tests; null if unknown
         instance_count         int64    how often the collective ran
         collective_ns          int64    time in the collective, summed over ranks
-        wait_ns                int64    part of collective_ns spent waiting for other ranks; null if only one rank recorded calls
+        wait_ns                int64    part of collective_ns spent waiting for other ranks; null if only one rank
+                                        recorded calls
         wait_fraction          float64  0..1; null if only one rank recorded calls
         median_transfer_ns     float64
         algorithm_bytes_per_s  float64  message_bytes / median_transfer_ns
@@ -103,7 +104,8 @@ class Collectives(Result):
         late_rank              int32    the rank that came last most often; null if no rank waits
         late_fraction          float64  0..1, the share of instances in which late_rank came last
         mergeable_count        int64    number of small calls that could be merged with the similar call just before
-        mergeable_ns           int64    latency and pauses that each rank would save if each series of such calls were merged into one call
+        mergeable_ns           int64    latency and pauses that each rank would save if each series of such calls were
+                                        merged into one call
 
     per_call        one row per collective and rank, sorted by instance and rank:
 

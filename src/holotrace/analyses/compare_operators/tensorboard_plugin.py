@@ -81,7 +81,7 @@ class Pair:
     children: list[Pair] = field(default_factory=list)
 
     def table(self, control: PluginSide, test: PluginSide) -> pl.DataFrame:
-        """Return this pair and the pairs inside it, outer pairs first, with their depth, names and both traces' sums."""
+        """Return this pair and the pairs inside it, outer pairs first, with depth, names, and sums for both traces."""
         rows: list[dict[str, str | int]] = []
         open_pairs = [(self, NO_PARENT, 0)]
         while open_pairs:

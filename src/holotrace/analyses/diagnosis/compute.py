@@ -53,8 +53,8 @@ class Diagnosis(Result):
         waiting_fraction float64  0..1, time in which ranks wait for other ranks; null if unknown
         waited_for_rank  int32    the rank that causes most of this waiting; null if no rank does
         mfu_fraction     float64  0..1: model FLOPs utilization of the steady steps, averaged over the ranks; null if unknown
-        costed_fraction  float64  0..1, share of the compute time that is spent in operators whose FLOPs are known; `mfu_fraction` counts
-                                  only these operators
+        costed_fraction  float64  0..1, share of the compute time that is spent in operators whose FLOPs are known;
+                                  `mfu_fraction` counts only these operators
         memory_peak_bytes      int64  highest memory peak of any device; null if not recorded
         memory_capacity_bytes  int64  memory size of that device; null if unknown
         device_name      str      null if unknown, or if the ranks differ

@@ -173,7 +173,8 @@ def tensor_cores_unused(evidence: RankEvidence) -> Iterator[Case]:
         return
     saved = DURATION * (1 - 1 / _speedup(evidence.peaks, types[0]))
     rows = products.filter(~pl.col("uses_tensor_cores")).with_columns(saved_ns=saved)
-    # Without shapes, the speedup of these products is unknown, and so is the gain of other kernels from smaller types.
+    # Without shapes, the speedup of these products is unknown, and so is how much other kernels gain from smaller
+    # types.
     yield replace(case_of(evidence, rows, words={"types": types}), is_estimate=True)
 
 

@@ -375,7 +375,7 @@ _WITHOUT_PYTHON = "Compile the model (torch.compile, with PyTorch 2.0 or newer),
 
 
 def _fewer_launches(words: Mapping[str, Any]) -> str | None:
-    """Return the advice for a job that already uses CUDA graphs or torch.compile, or whose PyTorch is older than torch.compile."""
+    """Return the advice for a job that uses CUDA graphs or torch.compile already, or PyTorch without torch.compile."""
     if words["has_graphs"]:
         return _MORE_IN_GRAPHS
     return {"runs": _COMPILED_INTO_GRAPHS, "too_old": _WITHOUT_COMPILE}.get(words["compilation"])
