@@ -20,7 +20,7 @@ def answer(result: Collectives) -> str:
 def _waiting(result: Collectives, collective_ns: float) -> str:
     """Say how much of the time in collectives is spent waiting, and for which rank.
 
-    Calls that only one rank recorded do not count.
+    Calls that were recorded on only one rank are not counted.
     """
     whole = f"{duration_text(collective_ns)} over all ranks"
     matched_ns = total(result.per_call.filter(pl.col("wait_ns").is_not_null()), "duration_ns")

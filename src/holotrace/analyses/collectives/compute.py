@@ -94,16 +94,18 @@ class Collectives(Result):
         message_bytes          int64    size of one collective, as defined by nccl-tests; null if unknown
         instance_count         int64    how often the collective ran
         collective_ns          int64    time in the collective, summed over ranks
-        wait_ns                int64    part of collective_ns spent waiting for other ranks; null if no other rank recorded a call
-        wait_fraction          float64  0..1; null if no other rank recorded a call
+        wait_ns                int64    part of collective_ns spent waiting for other ranks; null if only one rank
+                                        recorded calls
+        wait_fraction          float64  0..1; null if only one rank recorded calls
         median_transfer_ns     float64
         algorithm_bytes_per_s  float64  message_bytes / median_transfer_ns
         bus_bytes_per_s        float64  algorithm_bytes_per_s times the bus factor
         verdict                str      transfer-bound, skew-bound, mixed, or inconclusive
         late_rank              int32    the rank that came last most often; null if no rank waits
         late_fraction          float64  0..1, the share of instances in which late_rank came last
-        mergeable_count        int64    small calls that could be merged with a similar call just before them
-        mergeable_ns           int64    latency and pauses saved per rank if each series of such calls were merged into one call
+        mergeable_count        int64    number of small calls that could be merged with the similar call just before
+        mergeable_ns           int64    latency and pauses that each rank would save if each series of such calls were
+                                        merged into one call
 
     per_call        one row per collective and rank, sorted by instance and rank:
 
@@ -117,7 +119,7 @@ class Collectives(Result):
         lateness_ns             int64    time since the first rank's arrival; null if the clocks are not exact enough
         lateness_half_width_ns  int64    uncertainty of lateness_ns due to the clocks; null if unknown
         wait_ns                 int64    null if no other rank recorded the collective
-        is_last                 bool     whether the other ranks waited for this rank alone
+        is_last                 bool     whether the other ranks waited only for this rank
         transfer_ns             int64
         transfer_basis          str      one clock, aligned clocks, or shortest duration (an upper bound)
         algorithm_bytes_per_s   float64
@@ -143,7 +145,7 @@ class Collectives(Result):
         latency_ns, latency_low_ns, latency_high_ns, bus_bytes_per_s, low_bytes_per_s, high_bytes_per_s; a bandwidth is null
         if the time does not grow with the size
 
-    per_pair        for each sender and receiver, one row for sends and one for all-to-alls:
+    per_pair        for each pair of sender and receiver, one row for sends and one for all-to-alls:
 
         collective          str      send or all_to_all
         source_rank         int32

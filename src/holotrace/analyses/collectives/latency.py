@@ -27,7 +27,7 @@ PER_FIT = {
 _GROUP = ["process_group", "group_size", "collective"]
 
 _TINY_BYTES = 1024
-"""A kilobyte takes a microsecond at 1 GB/s, less than any collective's latency."""
+"""At 1 GB/s, transferring a kilobyte takes a microsecond, which is less than the latency of any collective."""
 
 _LONGEST_PAUSE = 1.0
 """Two calls can be merged only if the pause between them is at most this many times the latency."""
@@ -55,10 +55,11 @@ def _fits(measured: pl.DataFrame) -> Iterator[dict[str, Any]]:
 def mergeable(instances: pl.DataFrame, fits: pl.DataFrame) -> pl.DataFrame:
     """Return, for each instance, whether it could be merged with the previous message, and the time that this would save.
 
-    Both messages must be small and have the same group, collective, element type and step, with a pause of at most one latency
-    between them. A message is small if it has fewer bytes than latency * bandwidth: the latency is then longer than the transfer
-    of the bytes. Without a fit, messages of at most `_TINY_BYTES` are small, and their median transfer time is the latency.
-    Merging saves the latency, and the time between the end of the first message and the start of the second.
+    Both messages must be small and have the same group, collective, element type and step, with a pause of at most one
+    latency between them. A message is small if it has fewer bytes than latency * bandwidth: the latency is then longer
+    than the transfer of the bytes. Without a fit, messages of at most `_TINY_BYTES` count as small, and their median
+    transfer time serves as the latency. Merging saves the latency, and the time between the end of the first message
+    and the start of the second.
 
     Returns:
         operation, is_mergeable bool, and saved_ns int64, sorted by operation.

@@ -86,7 +86,7 @@ def slow_pairs(pairs: pl.DataFrame) -> tuple[str, ...]:
 
 
 def left_out(calls: pl.DataFrame) -> tuple[str, ...]:
-    """If `per_pair` leaves out all-to-all transfers, say how many it covers."""
+    """If `per_pair` leaves out all-to-all transfers, say how many it contains."""
     counted = (pl.col("collective") == "all_to_all") & (pl.col("group_size") <= MOST_RANKS)
     total = calls.filter(counted)["group_size"].sum()
     sentence = f"the table of rank pairs covers only the first {MOST_TRANSFERS:,} of {total:,} all-to-all transfers; choose fewer steps"

@@ -12,7 +12,10 @@ QUESTION = Analysis(
     section="Distributed",
     definitions=(
         ("waits", "from a rank's arrival in a collective to the arrival of the last rank, summed over ranks"),
-        ("transfer", "from the arrival of the last rank to the end, the only time in which all ranks can move data"),
+        (
+            "transfer",
+            "from the arrival of the last rank to the end of the collective; only then can all ranks move data",
+        ),
         ("message", "size of the whole array that the collective processes, as defined by nccl-tests"),
         ("algorithm bandwidth", "message / transfer, in decimal units (1 GB/s is 1e9 bytes/s)"),
         (

@@ -18,7 +18,8 @@ SLOW = {
 }
 FEWEST_INSTANCES = 3
 FEWEST_GROUPS = 2
-"""A group with fewer than 3 collectives is not judged, and neither is a host in fewer than 2 groups with other hosts."""
+"""A group is judged only if it ran at least 3 collectives, and a host only if it shares at least 2 groups with other
+hosts."""
 
 _EQUAL = ["collective", "dtype", "message_bytes", "group_size", "host_count"]
 
@@ -62,7 +63,7 @@ def _is_known() -> pl.Expr:
 
 
 def _faster(name: str) -> pl.Expr:
-    """Return the lower quartile, which is the smallest value if there are fewer than five."""
+    """Return the lower quartile; with fewer than five values, this is the smallest value."""
     return pl.col(name).quantile(1 / 4, "lower").alias("faster_ns")
 
 

@@ -10,10 +10,10 @@ LEAST_WAITING = 0.75
 
 
 def verdict() -> pl.Expr:
-    """Return the verdict on equal collectives.
+    """Return the verdict on the collectives that share a row of `per_collective`.
 
     transfer-bound  at most a quarter of the ranks' time in the collectives is waiting: a faster link or fewer bytes help
-    skew-bound      at least three quarters are waiting: ranks arrive at different times, and the link hardly matters
+    skew-bound      at least three quarters is waiting: ranks arrive at different times, and the link hardly matters
     mixed           in between
     inconclusive    fewer than 3 instances, or no other rank recorded most of the calls
     """

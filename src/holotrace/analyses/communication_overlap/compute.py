@@ -55,8 +55,8 @@ class CommunicationOverlap(Result):
 def communication_overlap(trace: Trace, *, executor: Executor = IN_PROCESS) -> CommunicationOverlap:
     """Measure how much of each rank's communication ran while the rank also computed.
 
-    Time is overlap if at least one communication kernel and one computation kernel run on the same device, on any streams. Let
-    |x| be the total length of the union of the intervals in x:
+    The overlap is the time in which at least one communication kernel and one computation kernel run on the same
+    device, on any streams. Let |x| be the total length of the union of the intervals in x:
 
         overlap_fraction = |communication ∩ computation| / |communication|
 

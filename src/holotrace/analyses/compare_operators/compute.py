@@ -135,10 +135,11 @@ def compare_operators(
     Args:
         control: the baseline.
         test: the trace to compare with the baseline.
-        by: the time to compare and sort by. The default is device time if both traces have it, otherwise host time; data loading
-            and phases that launch nothing are then always compared by host time.
-        compat: "torch_tb_profiler" aligns as the last version of the TensorBoard plugin did: only the first thread of
-            the first rank of each trace, in order. A pair with different names is named `control → test`.
+        by: the time to compare and sort by. The default is device time if both traces have it, otherwise host time; but
+            by default, data loading and phases that launch no device work are always compared by host time.
+        compat: "torch_tb_profiler" aligns the traces as the last version of the TensorBoard plugin did: it compares only
+            the first thread of the first rank of each trace, in order of time. A pair with different names is named
+            `control → test`.
         executor: runs the work of each rank.
 
     Raises:

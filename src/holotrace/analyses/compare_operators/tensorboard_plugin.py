@@ -47,7 +47,7 @@ class PluginSide(EqualByContent):
         return cls(named, named["text"].to_list(), nodes["node_class"].to_list(), children, behind)
 
     def top(self) -> list[int]:
-        """Return the first thread's nodes that the plugin compared: those in steps or, without steps, all of them."""
+        """Return the nodes that the plugin compared: on the first thread, those in steps or, without steps, all."""
         on_thread = self.children[0] if self.children else []
         in_steps = [child for row in on_thread if self.classes[row] == NodeClass.STEP for child in self.children[row]]
         has_steps = any(self.classes[row] == NodeClass.STEP for row in on_thread)
@@ -74,14 +74,14 @@ class PluginSide(EqualByContent):
 
 @dataclass(frozen=True)
 class Pair:
-    """The nodes of control and test that have a common row in the plugin's comparison."""
+    """The nodes of control and test that the plugin's comparison shows in one row."""
 
     control: list[int]
     test: list[int]
     children: list[Pair] = field(default_factory=list)
 
     def table(self, control: PluginSide, test: PluginSide) -> pl.DataFrame:
-        """Return this pair and the pairs inside it, outer pairs first, with their depth, names and both traces' sums."""
+        """Return this pair and the pairs inside it, outer pairs first, with depth, names, and sums for both traces."""
         rows: list[dict[str, str | int]] = []
         open_pairs = [(self, NO_PARENT, 0)]
         while open_pairs:

@@ -55,7 +55,7 @@ class CompileLog:
     """The compilations of one process.
 
     compilations  by region, such as `0/1`; regions with contradictory records are left out
-    kernel_lines  lines of the user's code, by the name of the kernel, and by the name of the kernel's file if it is known
+    kernel_lines  lines of the user's code, by the name of the kernel and, if known, by the name of its file
     """
 
     compilations: dict[str, Compilation] = field(default_factory=dict)
@@ -216,7 +216,7 @@ def _function(metrics: dict[str, Any]) -> str | None:
 
 
 def _reason(text: object) -> str | None:
-    """Return the reason as one line, shortened if necessary, without the stack after it."""
+    """Return the reason as one line, shortened if necessary, without the stack that follows it."""
     if not isinstance(text, str):
         return None
     reason = " ".join(text.split("\nUser stack trace:")[0].split())

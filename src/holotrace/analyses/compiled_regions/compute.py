@@ -103,9 +103,9 @@ class CompiledRegions(Result):
         is_recompiled      bool   whether the region is a later version of its frame
         call_count         int64
         host_total_ns      int64
-        device_total_ns    int64  kernels, copies and memsets launched inside, without the backward pass
+        device_total_ns    int64  time of the kernels, copies and memsets launched inside; excludes the backward pass
         replay_count       int64  launches of CUDA graphs inside
-        compilation_ns     int64  host time of compiling it during the recording; null if none was recorded
+        compilation_ns     int64  host time of compiling it during the recording; null if no compilation was recorded
         compiled_function  str    such as `train.py(8): forward`; null without a log
         recompile_reason   str    the failed guards of earlier versions; null without a log, and for first versions
 
@@ -129,16 +129,16 @@ class CompiledRegions(Result):
         guard_ns            int64    host time of these lookups
         graph_break_count   int64    functions that continue after a graph break; null if Python was not recorded
         compiled_device_ns  int64    device work launched by compiled code, forward and backward
-        compiled_fraction   float64  0..1, share of all device work that compiled code launched; null without device work
+        compiled_fraction   float64  0..1, compiled_device_ns as a share of all device work; null without device work
 
     per_kernel   generated kernels, sorted by rank, the longest device_self_ns first:
 
         rank            int32
-        operator        str    name of the kernel and of its operator
+        operator        str    name of the kernel, which is also the name of its operator
         source_file     str    generated source; null if not recorded
         call_count      int64
         device_self_ns  int64
-        source_line     str    lines of user code that the kernel computes, joined by `; `; null without a log
+        source_line     str    lines of user code that the kernel was generated from, joined by `; `; null without a log
 
     findings     recompilations, graph breaks, and calls without a compiled region
 

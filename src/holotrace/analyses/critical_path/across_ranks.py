@@ -32,7 +32,7 @@ _UNKNOWN = _CLASS_NAMES[PathClass.UNKNOWN]
 
 @dataclass(frozen=True, eq=False, repr=False)
 class JobCriticalPath(Result):
-    """The chain of work, waits and transfers, across all ranks, that spans the step of a job.
+    """The chain of work, waits and transfers that spans a step of the job, across all its ranks.
 
     All times are on the clock of the reference host.
 
@@ -79,8 +79,8 @@ class JobCriticalPath(Result):
         clock_half_width_ns  int64  the largest clock_half_width_ns of a hop; null if any is unknown
         unknown_ns     int64  time of the path whose cause was not recorded
         incomplete_ns   int64  time of the path in communication that not all ranks recorded; it may include waiting
-        clock_contradiction_ns  int64  some dependencies between ranks seem to end before they begin, because of clock
-                                       errors: the sum of the times from their end to their beginning
+        clock_contradiction_ns  int64  sum of the times by which dependencies between ranks seem to end before they
+                                       begin, because of clock errors
 
     >>> import holotrace
     >>> from holotrace.testing import small_job
@@ -141,7 +141,7 @@ def _expanded(
 
 
 def _with_unrecorded(window: JobWindow, path: pl.DataFrame) -> pl.DataFrame:
-    """Cut the path where a rank's recording begins and ends, because the time outside the recording is unknown."""
+    """Cut the path where a rank's recording begins and ends, because what happened outside it is unknown."""
     bounds = pl.DataFrame(
         [(rank, *_aligned(window, rank, [of.start_ns, of.end_ns])) for rank, of in window.recorded.items()],
         {"rank": pl.Int32, "first_ns": pl.Int64, "last_ns": pl.Int64},

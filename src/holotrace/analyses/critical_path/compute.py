@@ -122,7 +122,7 @@ def critical_path(  # noqa: PLR0913 -- options by name
     across_ranks: bool = False,
     executor: Executor = IN_PROCESS,
 ) -> CriticalPath | JobCriticalPath:
-    """Find the critical path of a window on each rank: the longest chain of activities that wait for each other.
+    """Find each rank's critical path in a window: the longest chain of activities, each waiting for the one before.
 
     The window is a step, an annotation, a time range or the whole recording. It begins on the host, and ends on the host or with
     the device work launched in the window, whichever is later. Each nanosecond belongs to exactly one class, so the

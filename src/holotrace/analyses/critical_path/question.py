@@ -51,7 +51,7 @@ QUESTION = Analysis(
         ("unknown", "time before the first recorded work of a stream, or before work whose launch was not recorded"),
         (
             "between kernels",
-            "kernel-kernel delay: from the end of work on a stream to the start of the next work, if it was launched by then",
+            "kernel-kernel delay: from the end of work on a stream to the start of the next work, if that work was already launched",
         ),
         ("computation, comm., copies", "device work by kind; collectives on the host are communication, too"),
         ("sync", "synchronisation wait: from the end of the awaited work until the waiting thread or stream continues"),

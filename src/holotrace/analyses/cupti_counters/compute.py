@@ -23,7 +23,8 @@ FLOP_OF_COUNTER = {
     for precision in ("f", "h", "d")
     for operation in ("fma", "mul", "add")
 }
-"""Operations per count. A count is one instruction of one thread, and a fused multiply-add is 2 operations."""
+"""Operations per count. A count is one instruction executed by one thread; a fused multiply-add counts as 2
+operations."""
 
 _LAUNCH_NAME = r"(?i)launch.*kernel|graphlaunch"
 _PER_KERNEL: dict[str, pl.DataType | type[pl.DataType]] = {

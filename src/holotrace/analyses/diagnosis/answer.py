@@ -10,11 +10,11 @@ from holotrace.drawing.names import short_name
 from holotrace.units import duration_text, percent_text, small_percent_text
 
 _LIMITS = {"what-if": "", "bound": "up to ", "estimate": "about "}
-"""The words in front of a cost, by its basis."""
+"""The words in front of a cost; they depend on the basis of the cost."""
 
 _MAIN = 0.05
-"""If no rule applies, the answer names the kernel or operator that takes the most time, if it takes this share of the
-step."""
+"""If no rule applies, the answer names the kernel or operator that takes the most time, provided that it takes at least
+this share of the step."""
 
 
 def answer(result: Diagnosis) -> str:
@@ -49,7 +49,7 @@ def finding_texts(result: Diagnosis) -> list[tuple[dict[str, Any], str]]:
 
 
 def _whole(rule: str, step_count: int) -> str:
-    """Return words for the time of which a cost is a share; not `each step` for first calls, which happen only once."""
+    """Name the time that a cost is compared with; for first calls, not `each step`, because they happen only once."""
     if not step_count:
         return "the recording"
     if rule != "first_calls":

@@ -45,7 +45,7 @@ class Diagnosis(Result):
         rank_count       int64
         step_count       int64    number of steady steps on the rank with the fewest; 0 if the recording has no steps
         step_ns          int64    mean length of a steady step, over all ranks
-        step_std_ns      int64    its standard deviation, averaged over the ranks
+        step_std_ns      int64    standard deviation of this length, averaged over the ranks
         busy_fraction    float64  0..1, time in which a device is busy; null without device work
         unknown_fraction float64  0..1, time in which no recorded work runs, but unrecorded work may run: a graph replay, or
                                   work from before the recording
@@ -53,8 +53,8 @@ class Diagnosis(Result):
         waiting_fraction float64  0..1, time in which ranks wait for other ranks; null if unknown
         waited_for_rank  int32    the rank that causes most of this waiting; null if no rank does
         mfu_fraction     float64  0..1: model FLOPs utilization of the steady steps, averaged over the ranks; null if unknown
-        costed_fraction  float64  0..1, share of the compute time in operators whose FLOPs are known; `mfu_fraction` counts
-                                  only these operators
+        costed_fraction  float64  0..1, share of the compute time that is spent in operators whose FLOPs are known;
+                                  `mfu_fraction` counts only these operators
         memory_peak_bytes      int64  highest memory peak of any device; null if not recorded
         memory_capacity_bytes  int64  memory size of that device; null if unknown
         device_name      str      null if unknown, or if the ranks differ

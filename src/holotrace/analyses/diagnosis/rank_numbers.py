@@ -19,7 +19,7 @@ from holotrace.enrich.job.one_job import CUT_OFF_KINDS
 from holotrace.enrich.operator_costs.costed_calls import costed_calls
 
 _MOST_UNKNOWN = 0.05
-"""If it is unknown for a larger share of the step whether devices are busy, MFU is unknown, too."""
+"""If it is unknown for more than this share of the step whether devices are busy, MFU counts as unknown, too."""
 
 
 class MemoryPeak(NamedTuple):
@@ -55,7 +55,8 @@ class RankNumbers(NamedTuple):
     is_cut_off        whether the file ends early, so that device work may be missing
     is_unread         whether the file contains device work that cannot be read
     mfu_fraction      model FLOPs utilization over the steady steps; None if unknown
-    costed_fraction   share of the compute time in operators whose FLOPs are known; `mfu_fraction` counts only these operators
+    costed_fraction   share of the compute time that is spent in operators whose FLOPs are known; `mfu_fraction`
+                      counts only these operators
     memory            the highest peak of memory on a device; None if not recorded
     main_work         the kernel or operator that takes the most time; None if none ran
     is_before_compile  whether the recording comes from a version of PyTorch without torch.compile

@@ -58,7 +58,8 @@ LEAST_COST = 0.005
 """Findings that cost less than this share of the step are left out, because steps of most jobs vary by more."""
 
 LEAST_COST_BETWEEN_RANKS = 0.02
-"""The same limit for findings about several ranks. It is higher because ranks always wait a little for each other."""
+"""The corresponding limit for findings about several ranks. It is higher because ranks always wait a little for each
+other."""
 
 _WEIGHTS = {"jitter": 0.25, "exposed_communication": 0.5, "exposed_on_one_rank": 0.5}
 """These findings are sorted by only this share of their cost, because the full cost cannot be saved: no single change
@@ -75,7 +76,8 @@ _MOST_OF_WAITING = 2
 costs the other ranks at most half as much as this rank."""
 
 _ABSORBED = 0.2
-"""If a finding costs less than this share of the time that it explains, it is part of the finding that claimed that time."""
+"""If a finding costs less than this share of the time that it explains, it is part of the finding that claimed most of
+that time."""
 
 
 class Ranking(NamedTuple):
@@ -114,12 +116,12 @@ def ranking(evidence: JobEvidence, rules: Sequence[Rule], job_rules: Sequence[Jo
 
 
 def weight(rule: str) -> float:
-    """Return the share of its cost by which a finding is sorted."""
+    """Return the factor by which a finding's cost is multiplied for sorting."""
     return _WEIGHTS.get(rule, 1.0)
 
 
 def rank_of(row: Mapping[str, Any]) -> tuple[bool, bool]:
-    """Return the sort key for this order: findings about the job, about the recording, and parts of other findings."""
+    """Return a sort key: first findings about the job, then those about the recording, last parts of other findings."""
     return row["part_of"] is not None, row["rule"] in ABOUT_RECORDING
 
 
@@ -143,7 +145,7 @@ def _rank_groups(evidence: JobEvidence, rules: Sequence[Rule]) -> list[_Group]:
 def _groups(
     evidence: JobEvidence, of_ranks: Sequence[_Group], found: Sequence[tuple[JobRule, JobCase]]
 ) -> list[_Group]:
-    """Return all groups with their claimed time; findings about several ranks that cost too little claim time last."""
+    """Return all groups with their claimed time; cheap findings about several ranks claim time last."""
     last: set[int] = set()
     while True:
         of_job = _job_groups(evidence, found, last)
@@ -197,7 +199,7 @@ def _without_shared(
 ) -> tuple[list[_Group], list[list[RankCase]]]:
     """Return the cases that make no rank late and, for each finding in `of_job`, the cases that make its ranks late.
 
-    Otherwise, two findings would report one delay: one for the late rank, and one for the ranks that wait for it.
+    Otherwise, two findings would report the same delay: one for the late rank, and one for the ranks that wait for it.
     """
     left = []
     of_delays: list[list[RankCase]] = [[] for _ in of_job]
@@ -262,7 +264,7 @@ def _own_delay(group: _Group, rank: int, evidence: JobEvidence, of_ranks: Sequen
 
 
 def _together(waiting: RankCase, own: RankCase) -> RankCase:
-    """Add the cost of a rank's delay to the cost of its waiting."""
+    """Return the case of a rank's waiting, with the cost of the rank's own delay added."""
     cost_ns, explained_ns = waiting.cost_ns + _stake_ns(own), waiting.explained_ns + own.explained_ns
     return replace(waiting, cost_ns=cost_ns, explained_ns=explained_ns, count=waiting.count + own.count, saved_ns=None)
 

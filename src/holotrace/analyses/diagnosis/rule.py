@@ -159,7 +159,7 @@ class Rule:
     looks_for   what it looks for, in words
     threshold   the smallest value at which the rule applies
     unit        the unit of the threshold, and of `Case.value`: `of the step`, `calls per step` …
-    reason      why this threshold
+    reason      why the threshold has this value
     source      where the rule comes from: a URL, or a page of this documentation
     precedence  rules with lower numbers claim time first: 0 certain causes, 1 likely causes,
                 2 uncertain causes and overhead of the recording, 3 symptoms

@@ -1,4 +1,4 @@
-"""Find the user's function that the training code calls, even if a helper of this function is running."""
+"""Find the user's function that the training code calls, even while a helper of this function is running."""
 
 from __future__ import annotations
 

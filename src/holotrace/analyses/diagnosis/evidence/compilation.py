@@ -21,7 +21,7 @@ _FIRST_PROFILER_NS = int(datetime(2020, 1, 1, tzinfo=timezone.utc).timestamp()) 
 
 
 def compilation(evidence: RankEvidence) -> Compilation:
-    """Return whether torch.compile runs in the job, or whether the recording is older than torch.compile.
+    """Return true if torch.compile runs in the job, or if the recording is older than torch.compile.
 
     Files do not contain the version of PyTorch, so the date of the recording decides.
     """

@@ -23,7 +23,7 @@ class GradientRounds(NamedTuple):
     """Backward passes that reduce the gradients of DistributedDataParallel.
 
     per_update         number of such passes before each weight update, on average
-    needless_fraction  0..1: share of the reduction time in all passes except the last before each update
+    needless_fraction  0..1: share of the reduction time that is spent in passes other than the last before each update
     """
 
     per_update: float

@@ -14,8 +14,8 @@ from holotrace.enrich.steps.steps import windows
 from holotrace.store.trace import RankTrace
 
 FALLS_BEHIND = 1.25
-"""A host falls behind if its steps take this many times as long as the steps of the devices; similar steps vary by
-less."""
+"""A host falls behind if its steps take at least this many times as long as the steps of the devices; the lengths of
+similar steps differ by less."""
 
 
 class HostPace(NamedTuple):

@@ -56,7 +56,7 @@ def costed_work(rank_trace: RankTrace, work: pl.DataFrame, device: Device | None
         flops         float64  null if unknown
         bytes_moved   float64  null if unknown
         floor_ns      float64  least time at the peak rates of the device, at most duration_ns; null if unknown
-        uses_tensor_cores  bool  null if the kernel's name does not show whether it does
+        uses_tensor_cores  bool  null if the kernel's name does not show this
     """
     chosen = (work["kernel_kind"] != KernelKind.COMMUNICATION).to_numpy()
     rows = pl.Series("row", owners_of_work(rank_trace, work)[chosen])

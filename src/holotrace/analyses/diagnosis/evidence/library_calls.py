@@ -17,9 +17,10 @@ from holotrace.enrich.job_graph.causes.cause_names import HostRanges, host_range
 from holotrace.schema import LAUNCH_KINDS, EventKind
 
 _OF_OPERATORS = 0.25
-"""A call that spends more than this share of its time in operators is computation; the rest is Python overhead."""
+"""A call that spends more than this share of its time in operators is computation; the rest of its time is Python
+overhead."""
 _WITHOUT_DEVICE = 0.02
-"""The share is lower for jobs that compute on the host, because all work with tensors runs operators there."""
+"""This lower limit is for jobs that compute on the host, because all their work with tensors runs operators there."""
 
 
 def library_calls(evidence: RankEvidence, pieces: pl.DataFrame, training: Sequence[str]) -> pl.Series:

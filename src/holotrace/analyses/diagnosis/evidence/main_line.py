@@ -1,4 +1,4 @@
-"""Find the user's function that takes most of the time of given host activity."""
+"""Find the user's function that takes most of the time of the given host activity."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from holotrace.analyses.diagnosis.evidence.rank_evidence import RankEvidence
 from holotrace.analyses.diagnosis.evidence.user_functions import user_functions
 
 _WHOLE = 0.95
-"""A function that takes this share of the steps is the training loop; the functions that it calls are more informative."""
+"""A function that takes at least this share of the step is the training loop; the functions that it calls are more
+informative."""
 _MOST = 0.5
 
 

@@ -142,7 +142,7 @@ class RankEvidence:
 
     @cached_property
     def idle(self) -> Intervals:
-        """When no device was busy. Without device work: all time in which the rank does not communicate."""
+        """When no device was busy. If there is no device work, all time in which the rank does not communicate."""
         return difference(difference(self.step_windows, self.busy), self.unknown)
 
     @cached_property
@@ -152,7 +152,7 @@ class RankEvidence:
 
     @cached_property
     def maybe_busy(self) -> Intervals:
-        """`unknown`, and idle time in which a device probably ran earlier work, or work missing from the file."""
+        """Time in `unknown`, and idle time in which a device probably ran earlier work or work that the file lacks."""
         if calls_between_launches(self.rank_trace) is not None:
             return union(*concatenated([self.unknown, self.idle]))
         before = intersection(self.idle, earlier_work(self.rank_trace.unselected))
@@ -269,7 +269,7 @@ class RankEvidence:
             pl.Series("gap_start_ns", starts, pl.Int64),
             pl.Series("gap_end_ns", ends, pl.Int64),
         )
-        # Inside an operator, the host may already have waited in an earlier copy.
+        # If the call is inside an operator, the host may already have waited in an earlier copy of this operator.
         has_waited = (pl.col("gap_start_ns") >= pl.col("start_ns")) | (pl.col("name") != pl.col("call")).fill_null(
             value=True
         )
@@ -350,8 +350,8 @@ def _overlaid(below: pl.DataFrame, above: pl.DataFrame) -> pl.DataFrame:
     """Overlay one table on another: rows of `below` keep only the times that no row of `above` covers.
 
     Autograd's threads do not run the user's Python. So a row of `above` without a frame gets the frame of `below` at
-    the same time: the one that called `backward`. Python rows without a frame are PyTorch's own functions, and get no
-    frame.
+    the same time, which is the frame that called `backward`. Python rows without a frame are PyTorch's own functions,
+    and get no frame.
     """
     covered = union_of(above)
     frames = below.select("start_ns", pl.col("frame").alias("frame_below"))

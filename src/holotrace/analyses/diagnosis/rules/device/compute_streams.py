@@ -20,7 +20,7 @@ from holotrace.schema import KernelKind
 from holotrace.units import percent_text, times_text
 
 _SOON_NS = 20_000
-"""A kernel that starts later than this after another kernel ended did not wait for it."""
+"""If a kernel starts more than this long after another kernel ended, it did not wait for that kernel."""
 _READY_NS = 30_000
 """A kernel that was ready this long before another kernel ended waited neither for the host nor for its own stream."""
 _CLOCK_NOISE_NS = 1_000
@@ -157,8 +157,8 @@ def _wait_calls(evidence: RankEvidence) -> pl.DataFrame:
 def _without_chains(waits: pl.DataFrame) -> pl.DataFrame:
     """Leave out waits of streams that keep taking turns, although their kernels are small enough to overlap.
 
-    Such streams probably pass results to each other. A script that waits too early usually waits once, where its branches
-    begin or end.
+    Such streams probably pass results to each other. In contrast, a script that makes a stream wait too early usually
+    does so only once, where parallel branches begin or end.
     """
     fits = pl.col("is_asked") & (pl.col("first_use") + pl.col("last_use_before") <= 1)
     turns = set(waits.filter(fits)["run"])
@@ -168,7 +168,7 @@ def _without_chains(waits: pl.DataFrame) -> pl.DataFrame:
 
 
 def _each_once(waits: pl.DataFrame) -> pl.DataFrame:
-    """Keep at most one wait per run: the one whose removal saves the most time and leaves the most SMs free."""
+    """Keep at most one wait per run: the one with the largest product of time saved and share of SMs left free."""
     used: set[int] = set()
     kept = []
     room = pl.col("saved_ns") * (2 - pl.col("use") - pl.col("use_before"))

@@ -42,7 +42,7 @@ _ATTAINABLE_WINDOWS = 0.3
 _BEST_WINDOWS = 0.6
 """The largest share of the peak bandwidth that normalisations and pooling reach: two thirds of a simple kernel's share.
 
-A normalisation reads its input twice and writes its result once.
+A simple kernel reads its input once and writes its result once, but a normalisation reads its input twice.
 """
 _OF_IMAGES = r"batch_norm|pool"
 _SLOW_MEMORY = 0.3

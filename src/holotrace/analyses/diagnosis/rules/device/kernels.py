@@ -44,7 +44,7 @@ def small_grids(evidence: RankEvidence) -> Iterator[Case]:
     """Yield a case for each kernel of 10 µs or more that has less than one block for every two SMs."""
     shaped = with_launch_shapes(evidence.rank_trace, evidence.costed)
     is_small = (pl.col("blocks_per_sm") < _FEW_BLOCKS) & (DURATION >= _LONG_NS)
-    # With a block on every SM, the kernel takes proportionally less time, but at least its lower bound.
+    # With a block on every SM, the kernel would take proportionally less time, but at least its lower bound.
     least = pl.max_horizontal(DURATION * pl.col("blocks_per_sm"), FLOOR / BEST_BANDWIDTH)
     alone = _share_alone(evidence.kernels, small := shaped.filter(is_small))
     rows = small.with_columns(saved_ns=(DURATION - least).clip(lower_bound=0) * alone)
@@ -85,7 +85,8 @@ def low_occupancy(evidence: RankEvidence) -> Iterator[Case]:
     ).with_columns(**limits)
     blocks = pl.min_horizontal("by_registers", "by_shared_memory", "by_threads", pl.lit(_MOST_BLOCKS))
     occupancy = (blocks * pl.col("threads") / pl.col("most_threads")).alias("occupancy")
-    # More warps hide more latency. At best, the kernel's time falls in proportion, down to its lower bound.
+    # More warps hide more latency. At best, the kernel's time falls in proportion to the number of warps, down to its
+    # lower bound.
     least = pl.max_horizontal(DURATION * pl.col("occupancy") / _ENOUGH_OCCUPANCY, FLOOR / BEST_BANDWIDTH)
     low = candidates.with_columns(occupancy).filter(pl.col("occupancy") <= _LOW_OCCUPANCY)
     rows = low.with_columns(saved_ns=(DURATION - least).clip(lower_bound=0))
@@ -96,7 +97,7 @@ def low_occupancy(evidence: RankEvidence) -> Iterator[Case]:
 
 
 def _limits(evidence: RankEvidence) -> dict[str, pl.Expr] | None:
-    """Return how many blocks fit on an SM, by limiting resource; None if the file does not describe the device."""
+    """Return how many blocks each resource allows on an SM; None if the file does not describe the device."""
     (properties,) = properties_of(evidence.rank_trace, [evidence.devices[0]["device"]]) if evidence.devices else ({},)
     names = ("regsPerMultiprocessor", "sharedMemPerMultiprocessor", "maxThreadsPerMultiprocessor")
     registers, shared, threads = (properties.get(name) for name in names)

@@ -74,7 +74,7 @@ def _emptying_calls(evidence: RankEvidence) -> int:
 
 
 def _in_steps(evidence: RankEvidence, starts: pl.Series) -> int:
-    """Count the times that are in steady steps."""
+    """Count how many of these times are in steady steps."""
     first, last = (np.searchsorted(np.sort(starts.to_numpy()), side) for side in evidence.step_windows)
     return int((last - first).sum())
 
@@ -82,7 +82,7 @@ def _in_steps(evidence: RankEvidence, starts: pl.Series) -> int:
 def _are_outside_operators(evidence: RankEvidence, frees: pl.DataFrame) -> bool:
     """Return whether most calls in `frees` are outside operators.
 
-    Inside operators, the allocator itself frees its cached memory, to retry an allocation that failed.
+    Frees inside operators come from the allocator, which frees its cached memory and retries a failed allocation.
     """
     if frees.is_empty():
         return False
@@ -112,7 +112,8 @@ def fragmentation(evidence: RankEvidence) -> Iterator[Case]:
 
 
 _FULL = 0.8
-"""A device is almost full if the allocator reserves this share of its memory; only then does unused reserved memory hurt."""
+"""A device is almost full if the allocator reserves at least this share of its memory; only then does unused reserved
+memory hurt."""
 
 
 def _without_cost(device: dict[str, Any], value: float, words: dict[str, Any]) -> Case:

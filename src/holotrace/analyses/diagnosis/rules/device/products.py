@@ -111,7 +111,7 @@ def tf32_off(evidence: RankEvidence) -> Iterator[Case]:
 
 
 def mixed_precision_off(evidence: RankEvidence) -> Iterator[Case]:
-    """Yield a case for products in float32 or TF32 on a device with bfloat16 or float16."""
+    """Yield a case for products in float32 or TF32 on a device that supports bfloat16 or float16."""
     device = evidence.peaks
     wanted = next((name for name in _SIXTEEN_BITS if device and device.flops_per_s(name, matrix=True)), None)
     if device is not None and wanted is not None:
@@ -119,7 +119,7 @@ def mixed_precision_off(evidence: RankEvidence) -> Iterator[Case]:
 
 
 def float8_possible(evidence: RankEvidence) -> Iterator[Case]:
-    """Yield a case for large 16-bit products on a device with FP8; none if the host falls behind the device."""
+    """Yield a case for large 16-bit products if the device supports FP8; none if the host falls behind the device."""
     device, pace = evidence.peaks, host_pace(evidence)
     if device is None or not device.flops_per_s("float8", matrix=True) or (pace and pace.ratio >= FALLS_BEHIND):
         return
@@ -162,7 +162,7 @@ def tensor_cores_unused(evidence: RankEvidence) -> Iterator[Case]:
     """Yield a case for products of unknown shapes if no kernel uses tensor cores, although every device has them.
 
     The rule judges by the names of operators and kernels. A kernel whose name does not show which cores it uses may use
-    tensor cores. Attention does not count, because its float32 kernels use tensor cores by default.
+    tensor cores. Attention is left out, because its float32 kernels use tensor cores by default.
     """
     types = _common_precisions(evidence)
     named = evidence.costed.drop_nulls("operator").filter(~_IS_ATTENTION)
@@ -173,7 +173,8 @@ def tensor_cores_unused(evidence: RankEvidence) -> Iterator[Case]:
         return
     saved = DURATION * (1 - 1 / _speedup(evidence.peaks, types[0]))
     rows = products.filter(~pl.col("uses_tensor_cores")).with_columns(saved_ns=saved)
-    # Without shapes, the speedup of these products is unknown, and so is the gain of other kernels from smaller types.
+    # Without shapes, the speedup of these products is unknown, and so is how much other kernels gain from smaller
+    # types.
     yield replace(case_of(evidence, rows, words={"types": types}), is_estimate=True)
 
 
@@ -184,7 +185,7 @@ def _speedup(device: Device | None, precision: str) -> float:
 
 
 def _mostly_ordinary(products: pl.DataFrame) -> bool:
-    """Return whether kernels whose names show ordinary cores take most of the products' time."""
+    """Return whether most of the products' time is in kernels whose names show that they use ordinary cores."""
     ordinary = products.filter(~pl.col("uses_tensor_cores"))
     return len(ordinary) > 0 and float(ordinary["duration_ns"].sum()) >= _MOSTLY * float(products["duration_ns"].sum())
 

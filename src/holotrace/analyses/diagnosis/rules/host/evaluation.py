@@ -51,7 +51,7 @@ def evaluation_in_steps(evidence: RankEvidence) -> Iterator[Case]:
 
 
 def _numbered(evidence: RankEvidence, events: pl.Series) -> pl.Series:
-    """Return whether each event is inside an operator with a sequence number; operators that it calls may have none."""
+    """Return whether each event is inside an operator with a sequence number; nested operators may have none."""
     recorded = evidence.rank_trace.table("operators", ["event_index", "sequence_number"])
     known = host_ranges(evidence.rank_trace)
     numbers = of_events(recorded, known.ranges["event_index"])["sequence_number"]

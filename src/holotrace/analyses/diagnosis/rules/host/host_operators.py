@@ -94,8 +94,8 @@ def _again(calls: pl.DataFrame) -> int:
 def double_precision(evidence: RankEvidence) -> Iterator[Case]:
     """Yield a case for the operators on the host that compute in float64.
 
-    The profiler does not record the types of lists of tensors, which a fused optimizer takes, for example. Operators on such lists
-    count if nearly all of the time in operators with known floating types is spent in float64.
+    For lists of tensors, such as the inputs of a fused optimizer, the profiler does not record element types. Operators
+    on such lists are included if nearly all of the time in operators with known floating types is spent in float64.
     """
     if not evidence.computes_on_host:
         return

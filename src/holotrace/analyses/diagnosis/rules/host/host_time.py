@@ -27,7 +27,8 @@ from holotrace.schema import EventKind
 _LEAST_SHARE = 0.02
 _LEAST_FUNCTION = 0.05
 _LONG_NS = 100_000
-"""Python that runs at least this long between two operators is separate work; usually, it takes a few microseconds."""
+"""Python that runs at least this long between two operators is separate work; usually, there are only a few
+microseconds of Python between operators."""
 
 _READY_NS = 300_000
 """Fetching a batch that workers have prepared takes up to this long per step, under a profiler that records Python."""
@@ -101,7 +102,7 @@ def _in_library_calls(evidence: RankEvidence, training: pl.Series) -> pl.DataFra
 
 
 def _without_recording(evidence: RankEvidence, pieces: pl.DataFrame) -> pl.DataFrame:
-    """Subtract the time that recording Python functions adds, in proportion to the first 0.1 ms of each interval."""
+    """Shorten the intervals by the time that recording Python functions adds, in proportion to their first 0.1 ms."""
     if not records_python(evidence.rank_trace):
         return pieces
     short_ns = pl.min_horizontal(pl.col("end_ns") - pl.col("start_ns"), pl.lit(_LONG_NS))
@@ -112,7 +113,7 @@ def _without_recording(evidence: RankEvidence, pieces: pl.DataFrame) -> pl.DataF
 
 
 def _subjects(evidence: RankEvidence, own: pl.DataFrame, training: pl.Series) -> pl.Series:
-    """Return the subject of each interval: the function that the training code calls, even if its helpers run.
+    """Return the subject of each interval: the function that the training code calls, even while a helper of it runs.
 
     Time in a training function itself is split by the built-in functions that it calls.
     """
@@ -155,7 +156,10 @@ def _long_python(pieces: pl.DataFrame, training: pl.Series) -> pl.DataFrame:
 
 
 def _how_often(evidence: RankEvidence, pieces: pl.DataFrame, function: str) -> dict[str, Any]:
-    """Return in how many steps a function runs and is slow; empty unless it runs in all and is slow in at most half."""
+    """Return in how many steps a function runs, and in how many of these steps it is slow.
+
+    The result is empty unless the function runs in every step, but is slow in at most half of them.
+    """
     ran, slow = (_steps_of(evidence, rows) for rows in (evidence.activity.filter(pl.col("frame") == function), pieces))
     is_rare = evidence.has_steps and ran == evidence.step_count and 2 * slow <= ran
     return {"steps": ran, "slow_steps": slow, "confidence": "low"} if is_rare else {}

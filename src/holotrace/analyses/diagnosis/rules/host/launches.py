@@ -50,9 +50,9 @@ _ADDED_NS = {
     _IN_OPERATORS: dict.fromkeys((EventKind.CPU_OP, *LAUNCH_KINDS), 3_000),
     _IN_PYTHON: {EventKind.PYTHON_FUNCTION: FUNCTION_NS},
 }
-"""Nanoseconds that a profiler adds to each host event if it records Python functions, by the causes of the idle time
-that this overhead lengthens. Of 24 jobs in examples/gpu whose devices idle even without the profiler, half have a
-measured delay of 0.9 to 1.7 times this estimate."""
+"""Nanoseconds that a profiler adds to each host event of these kinds if it records Python functions. The keys are the
+causes of the idle time that this overhead lengthens. Of 24 jobs in examples/gpu whose devices idle even without the
+profiler, half have a measured delay of 0.9 to 1.7 times this estimate."""
 
 OPTIMIZER = r"^(Optimizer\.step#|\[pl\]\[.*\]optimizer_step)"
 _LEAST_SHARE_ON_HOST = 0.05
@@ -82,7 +82,7 @@ def launch_bound(evidence: RankEvidence) -> Iterator[Case]:
 def _computes_on_host(evidence: RankEvidence, pieces: pl.DataFrame, operator: str | None) -> bool:
     """Return whether the operator computes on the CPU.
 
-    It does if it launches nothing, and if most of the time is in its long intervals.
+    It does if it launches no device work, and if its long intervals take most of the time in `pieces`.
     """
     time = pl.col("end_ns") - pl.col("start_ns")
     own = pl.col("name").str.strip_prefix(OF_AUTOGRAD) == operator
@@ -169,7 +169,7 @@ def compiling(evidence: RankEvidence) -> Iterator[Case]:
 
 
 def optimizer_not_fused(evidence: RankEvidence) -> Iterator[Case]:
-    """Yield a case if the optimizer launches more kernels than a fused optimizer."""
+    """Yield a case if the optimizer launches more kernels than a fused optimizer would."""
     ranges = named_ranges(evidence, OPTIMIZER)
     times = intersection(union_of(ranges), evidence.step_windows)
     if not evidence.has_device_work:
@@ -264,7 +264,7 @@ def _between(evidence: RankEvidence, regions: Intervals) -> Intervals:
 
 
 def _leads_ns(step: _Times, busy_ns: _Times, idle_ns: _Times) -> _Times:
-    """Return how far the host would be ahead of the device at the start of each region without earlier graph breaks.
+    """Return how far ahead of the device the host would be at the start of each region, had there been no graph breaks.
 
     Args:
         step: the step of each region.
@@ -280,7 +280,7 @@ def _leads_ns(step: _Times, busy_ns: _Times, idle_ns: _Times) -> _Times:
 
 
 def _after_idle(idle: Intervals, length_ns: _Times) -> _Times:
-    """Return when the total idle time since the beginning reaches each of these lengths, or when the last idle time ends."""
+    """Return when the total idle time reaches each of these lengths; if never, when the last idle time ends."""
     starts, ends = idle
     if not len(starts):
         return np.zeros_like(length_ns)
@@ -375,7 +375,7 @@ _WITHOUT_PYTHON = "Compile the model (torch.compile, with PyTorch 2.0 or newer),
 
 
 def _fewer_launches(words: Mapping[str, Any]) -> str | None:
-    """Return the advice for a job that already uses CUDA graphs or torch.compile, or is older than torch.compile."""
+    """Return the advice for a job that uses CUDA graphs or torch.compile already, or PyTorch without torch.compile."""
     if words["has_graphs"]:
         return _MORE_IN_GRAPHS
     return {"runs": _COMPILED_INTO_GRAPHS, "too_old": _WITHOUT_COMPILE}.get(words["compilation"])

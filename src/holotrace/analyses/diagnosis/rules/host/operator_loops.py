@@ -22,11 +22,13 @@ from holotrace.schema import EventKind
 
 _LEAST_SHARE = 0.05
 _MANY = 64
-"""A function that calls an operator this often in one call almost certainly does so in a loop."""
+"""If one call of a function runs an operator this often, the function almost certainly contains a loop."""
 _MANY_OF_A_MODULE = 32
-"""The same limit for a module that a function calls; identical layers of a deep model are different modules."""
+"""The corresponding limit for calls of one module. It can be lower, because identical layers of a deep model are
+different modules, so without a loop, a function rarely calls the same module often."""
 _OF_SAME_LOOP, _FEWEST = 4, 16
-"""An operator is in the loop of the most frequent operator if it runs at least a quarter as often, and at least 16 times."""
+"""An operator counts as part of the most frequent operator's loop if it runs at least a quarter as often, and at least
+16 times."""
 _SMALL_NS = 200_000
 """Longer operators spend most of their time computing, so a loop of them costs little more than one large operator."""
 _SHORT_NS = 100_000

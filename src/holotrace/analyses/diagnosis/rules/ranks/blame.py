@@ -99,7 +99,7 @@ def _chance(late: int, steps: int, ranks: int) -> float:
 def functions_alone(evidence: JobEvidence, rank: int) -> dict[str, int]:
     """Return the functions that only this rank runs, with their time per step, the longest first.
 
-    The result is empty unless every other rank recorded functions.
+    The result is empty unless Python functions were recorded on every other rank.
     """
     others = [set(known.user_functions) for other, known in evidence.ranks.items() if other != rank]
     if not all(others):
@@ -112,7 +112,8 @@ def functions_alone(evidence: JobEvidence, rank: int) -> dict[str, int]:
 def _how_often(mine: pl.DataFrame, cause: Mapping[str, Any], steps: int) -> dict[str, Any]:
     """Return the number of steps in which a rank is late, and how certain the cause is.
 
-    The causes of random delays differ from step to step, so confidence is lower if no cause dominates, or if few steps are late.
+    The causes of random delays differ from step to step, so confidence is lower if no cause dominates, or if the rank
+    is late in only a few steps.
     """
     per_step = mine.group_by("step").agg(pl.col("cost_ns").sum())["cost_ns"]
     late_count = int((per_step >= _LATE_STEP * float(per_step.max() or 0)).sum())  # type: ignore[arg-type]

@@ -37,7 +37,7 @@ _BALANCED = 1.25
 _MAIN_SHARE = 0.25
 _BETWEEN_TWO = ("send", "recv")
 _CALLS_WITH_A_USUAL_WAIT = 8
-"""With fewer calls, the median wait may only show that one rank is late."""
+"""The median wait of fewer calls does not count as the usual wait: it may only show that one rank is late."""
 _TRANSFER = "https://docs.pytorch.org/tutorials/beginner/ddp_series_theory.html"
 
 _HIDING = {
@@ -277,9 +277,9 @@ def _named(cause: Mapping[str, Any]) -> str:
 
 
 def _share_outside_pipelines(evidence: JobEvidence) -> pl.Expr:
-    """Return the share of a rank's waiting that is not pipeline communication.
+    """Return the share of a rank's waiting that is not in pipeline communication.
 
-    Another rule reports waits for other stages.
+    Waits for other stages of a pipeline are reported by another rule.
     """
     if "parallelism" not in evidence.results:
         return pl.lit(1.0)

@@ -81,7 +81,7 @@ def _innermost(alone: Mapping[str, int]) -> str | None:
 def _of_function(name: str, inner: str | None) -> dict[str, Any]:
     """Return the `words` of a case whose cause is the function `name`, which only the late rank runs.
 
-    `inner` is a function that it calls and that takes most of its time.
+    `inner` is a function that `name` calls, and that takes most of the time of `name`.
     """
     mostly = f" (mostly {inner})" if inner not in (None, name) else ""
     cause = f"{name}{mostly}, which no other rank runs"
@@ -89,7 +89,7 @@ def _of_function(name: str, inner: str | None) -> dict[str, Any]:
 
 
 def _counted_once(evidence: JobEvidence) -> dict[int, float]:
-    """Return, for each rank, the length of the union of its waits divided by the sum of their lengths, because waits may overlap."""
+    """Return how long each rank waits, counting overlapping waits once, divided by the sum of all its waits."""
     if "collectives" not in evidence.results:
         return {}
     waits = evidence.results["collectives"].per_call.filter(pl.col("wait_ns") > 0)
