@@ -620,7 +620,7 @@ STRAGGLER_COST = (
     _mean("mean_cost_ns", "time that these operations add to an ideal step, averaged over the steps", "costs"),
     _fraction(
         "replay_error_fraction",
-        "|duration of a replay / step_ns - 1|, if each rank begins the step at its recorded time",
+        "absolute difference between step_ns and a replay with all recorded times and start times, divided by step_ns",
         "replay error",
     ),
     _fraction(
