@@ -11,7 +11,7 @@ _BEGINNING = """\
 # Rules of the diagnosis
 
 [Diagnosis](analyses/diagnosis.md) uses these rules. A rule applies if the measured value reaches its threshold. Several rules
-may explain the same time: rules of order 0 find definite causes and explain it first, and rules of order 3 find symptoms and
+may explain the same time: rules of order 0 find definite causes and come first, and rules of order 3 find symptoms and
 explain only the time that is left.
 
 """

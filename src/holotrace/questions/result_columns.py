@@ -502,9 +502,11 @@ WAIT_CAUSES = (
         "because of this cause",
     ),
     _length("passed_on_ns", "how long other ranks wait because this rank waited", "passes on"),
-    _count("wait_count", "collectives, sends and receives in which ranks wait directly for the cause", "waits"),
+    _count("wait_count", "collectives, sends and receives in which ranks wait directly because of the cause", "waits"),
     ResultColumn(
-        "first_instance", "int64", "instance in which a rank first waits for the cause; null if all costs are indirect"
+        "first_instance",
+        "int64",
+        "instance in which a rank first waits because of the cause; null if all costs are indirect",
     ),
     _time("first_ns", "arrival of the late rank in first_instance, on its own clock", "first"),
     _text(
@@ -552,7 +554,7 @@ COLLECTIVES = (
     _text("matched_by", "sequence, communication_id, signature, time, stream_order or send_receive", "matched by"),
     _fraction("call_fraction", "share of all calls", "of calls"),
     _fraction("byte_fraction", "share of the bytes of all calls; null if no size is known", "of bytes"),
-    _fraction("time_fraction", "share of the time in all calls", "of time"),
+    _fraction("time_fraction", "share of the time that all calls take together", "of time"),
     _time(
         "valid_from_ns",
         "start of the period without clock jumps that the row describes; null if the clock never jumps",
@@ -599,7 +601,7 @@ COLLECTIVES = (
     _count("received_tokens", "rows that all-to-alls receive", "tokens received"),
     _number(
         "imbalance",
-        "tokens that the rank's experts receive, divided by the group's mean; returned results are not counted",
+        "tokens that the rank's experts receive, divided by the group's mean; results that are sent back do not count",
     ),
     _count("product_count", "grouped matrix products with recorded shapes", "products"),
     _count(
@@ -618,7 +620,7 @@ STRAGGLER_COST = (
     _mean("mean_cost_ns", "time that these operations add to an ideal step, averaged over the steps", "costs"),
     _fraction(
         "replay_error_fraction",
-        "|duration of a replay / step_ns - 1|, if each rank begins the step at its recorded time",
+        "absolute difference between step_ns and a replay with all recorded times and start times, divided by step_ns",
         "replay error",
     ),
     _fraction(
@@ -858,7 +860,7 @@ ROOFLINE = (
         "bound by",
     ),
     _length("floor_ns", "lower bound of busy_ns at the peak rates of the device", "lower bound"),
-    _fraction("roofline_fraction", "floor_ns / busy_ns; above 1 only if the two contradict each other", "of the peak"),
+    _fraction("roofline_fraction", "floor_ns / busy_ns; above 1 only with a contradiction", "of the peak"),
     _length("gap_ns", "busy_ns - floor_ns", "above the bound"),
     _text("reason", "why operations or bytes are unknown; empty if they are known"),
     _text("contradiction", "reason why floor_ns exceeds busy_ns; null if it does not"),

@@ -214,7 +214,7 @@ def _say(cases: Sequence[RankCase]) -> Said:
 RULES = (
     Rule(
         "streams_in_turn",
-        "kernels that wait for kernels of another stream, although both together leave SMs free",
+        "kernels that wait for kernels of another stream, although both together would leave SMs free",
         threshold=0.05,
         unit=OF_THE_STEP,
         reason="Below 5 % of the step, rearranging streams is not worth the effort.",

@@ -197,7 +197,7 @@ _TUNING = "https://docs.pytorch.org/tutorials/recipes/recipes/tuning_guide.html"
 RULES = (
     Rule(
         "unfused_chain",
-        "runs of eight or more element-wise kernels, concatenations and reductions on one stream, except the optimizer's",
+        "eight or more element-wise kernels, concatenations and reductions in a row on a stream, except the optimizer's",
         threshold=LEAST_SHARE,
         unit=OF_THE_STEP,
         reason="Few models need eight element-wise operations in a row, and each operation reads and writes memory again.",

@@ -96,8 +96,8 @@ RULES = (
         "embeddings whose gradients and optimizer process all rows although a step reads few of them, in jobs without device work",
         threshold=0.1,
         unit=OF_THE_STEP,
-        reason="If a step reads at most a tenth of the rows, sparse gradients save most of this time. Below a tenth of the step, they gain "
-        "little.",
+        reason="If a step reads at most a tenth of the rows, sparse gradients save most of this time. "
+        "If it is below a tenth of the step, the gain is small.",
         source="https://docs.pytorch.org/docs/stable/generated/torch.nn.Embedding.html",
         check=dense_gradients,
         say=_say,

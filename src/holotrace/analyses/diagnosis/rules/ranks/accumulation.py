@@ -43,7 +43,8 @@ RULES = (
         "gradients that are reduced in several backward passes before one weight update",
         threshold=1.5,
         unit="reductions per update",
-        reason="One reduction per update is enough. A job with two microbatches per update exceeds 1.5 if it reduces gradients after both in most steps.",
+        reason="One reduction per update is enough. A job with two microbatches per update exceeds the threshold of 1.5 "
+        "if it reduces gradients after both microbatches in most steps.",
         source="https://docs.pytorch.org/docs/stable/generated/torch.nn.parallel.DistributedDataParallel.html"
         "#torch.nn.parallel.DistributedDataParallel.no_sync",
         analyses=("parallelism",),
