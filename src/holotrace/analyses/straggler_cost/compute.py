@@ -60,8 +60,9 @@ class StragglerCost(Result):
     recorded times for some operations and ideal times for the others. Slowdowns are ratios of mean step times; 1 means no loss.
 
     slowdown      S = T / T_ideal: how much slower stragglers make the job; null if T_ideal is 0
-    worker_share  M_W = (T - T without the worst 3 % of workers) / (T - T_ideal); null if nothing is lost
-    stage_share   M_S = (T - T without the last stage) / (T - T_ideal); null if nothing is lost, or with a single stage
+    worker_share  M_W = (T - T with ideal times for the slowest 3 % of workers) / (T - T_ideal); null if nothing is lost
+    stage_share   M_S = (T - T with ideal times for the last stage) / (T - T_ideal); null if nothing is lost, or with a
+                  single stage
 
     per_worker       one row per rank, the slowest first:
 
