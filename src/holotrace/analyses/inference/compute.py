@@ -187,9 +187,9 @@ class Inference(Result):
 class InferenceRank(NamedTuple):
     """The partial result of one rank.
 
-    steps          `Inference.per_step` without rank and wait_ns; None without steps
+    steps          `Inference.per_step` without rank and wait_ns; None if there are no steps
     findings       findings about this rank
-    communicating  the rank's collective calls, to match them with other ranks; None without steps or calls
+    communicating  the rank's collective calls, to match them with other ranks; None if there are no steps or calls
     row_of_call    event_index and inference_step of these calls
     """
 

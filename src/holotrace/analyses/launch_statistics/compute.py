@@ -65,7 +65,7 @@ class LaunchStatistics(Result):
         call_count              int64    calls that launched device work
         kernel_count            int64    kernels, copies and memsets with a known launch
         total_call_ns           int64    time in these calls; a call counts once, even if it launched several kernels
-        mean_call_ns            float64  null without launches, as in the next two columns
+        mean_call_ns            float64  null if there are no launches, like the next two columns
         median_launch_delay_ns  float64  from the end of the call to the start of the work; negative if the work starts earlier
         max_launch_delay_ns     int64
         short_kernel_count      int64

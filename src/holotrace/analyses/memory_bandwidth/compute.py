@@ -38,7 +38,7 @@ class MemoryBandwidth(Result):
 
         rank          int32
         device        int32
-        name          str     `Memcpy HtoD`, `Memcpy DtoD`, `Memset`, …; `Memcpy Unknown` without a direction
+        name          str     `Memcpy HtoD`, `Memcpy DtoD`, `Memset`, …; `Memcpy Unknown` if the direction is unknown
         time_ns       int64
         event_index   uint32  the copy that starts or ends
         active_count  int64   copies that run right after this start or end

@@ -154,7 +154,7 @@ def _combine(ranks: dict[int, RankOperations]) -> StragglerCost:
 
 
 def _unmatched(operations: pl.DataFrame, dependencies: Dependencies) -> tuple[str, ...]:
-    """Say how long ranks communicate with ranks that were not recorded."""
+    """Say how much time the ranks spend in communication with ranks that were not recorded."""
     alone = operations.filter(dependencies.is_alone)
     if alone.is_empty() or operations["rank"].n_unique() == 1:
         return ()

@@ -74,7 +74,7 @@ def _is_idle(evidence: RankEvidence, case: Case) -> bool:
 
 
 def _is_refuted(evidence: RankEvidence, rule: Rule, claim: Claim, saved_ns: float | None) -> bool:
-    """Return whether a replay without the cause saves almost nothing, so another cause may claim the time.
+    """Return whether a replay without the cause saves almost nothing, so that the time must have another cause.
 
     A saving below half of the rule's threshold also counts as almost nothing, unless Python functions were recorded:
     recording them slows the host, which hides part of the cost.
