@@ -36,7 +36,7 @@ def test_the_subtitle_counts_kernels_with_unknown_cores() -> None:
 
     figure = plot_kernels(kernels(builder.build()))
 
-    subtitle = "At least 60.0 % of all kernel time is on tensor cores; for 30.0 %, the kernel names do not show which cores were used"
+    subtitle = "At least 60.0 % of all kernel time is on tensor cores; for another 30.0 %, the kernel names do not show which cores were used"
     assert figure.layout.title.subtitle.text == subtitle
 
 

@@ -68,7 +68,7 @@ class Distributed(Result):
         collective          str      all_reduce, all_gather, all_to_all, send …, or unknown
         dtype               str      float32, bfloat16 …; null if not recorded
         call_count          int64
-        bytes               int64    summed input of the rank; null if a size was not recorded
+        bytes               int64    summed size of the rank's inputs; null if a size was not recorded
         mean_bytes          float64
         collective_ns       int64    time in which at least one call runs
         mean_collective_ns  float64  collective_ns / call_count

@@ -14,7 +14,7 @@ def answer(result: GpuSummary) -> str:
         return "The utilization of the devices is unknown."
     least = busy.row(0, named=True)
     unknown = total(busy, "unknown_fraction") / len(busy)
-    more = f"; for {percent_text(unknown)} of the time, this is unknown" if unknown else ""
+    more = f"; for {percent_text(unknown)} of the time, it is unknown whether a kernel runs" if unknown else ""
     if len(busy) == 1:
         return f"The device is busy {percent_text(least['utilization_fraction'])} of the time{more}."
     return (

@@ -193,7 +193,7 @@ def _one_device(
 ) -> tuple[pl.DataFrame, pl.DataFrame]:
     """Return a device's metrics: a row for the whole time, from `moments[0]` to `moments[1]`, and a row for each interval.
 
-    The tensor-core fraction of the whole time covers the kernels in `asked`.
+    For the whole time, the tensor-core fraction is computed from the kernels in `asked`.
     """
     sums = _sums(kernels, moments, attribution.kernels_of_unknown_size(kernels), replays)
     device = kernels.item(0, "device")

@@ -123,9 +123,9 @@ class Inference(Result):
         token_count, prefill_token_count, decode_token_count        int64  new tokens
         padded_token_count    int64  computed tokens, including padding; null if equal to token_count or unknown
         output_token_count    int64  tokens returned to requests; null if the step does more than decode one token per request
-        draft_token_count     int64  decoded tokens proposed by a draft model, beyond one per request
+        draft_token_count     int64  decoded tokens beyond one per request, which a draft model proposed
         attention_pair_count  int64  pairs of query and key under a causal mask, in one head of one layer
-        start_ns, end_ns      int64  includes the step's device work; begins after the device work of earlier steps
+        start_ns, end_ns      int64  span with the step's device work; begins after the device work of earlier steps
         step_ns               int64  end_ns - start_ns, the sum of the parts below
         gap_before_ns         int64  time since the end of the previous step; null for the first step
         host_ns               int64  length of the step's range on the host
@@ -136,7 +136,7 @@ class Inference(Result):
         compute_bound_ns, memory_bound_ns, unknown_bound_ns  int64  part: kernels run, by what bounds them on the roofline
         copying_ns            int64  part: copies or memsets run, and no kernel
         exposed_ns            int64  part: communication runs, and none of the above
-        unknown_idle_ns       int64  part: nothing runs, but the next work's launch or a graph's kernels are missing
+        unknown_idle_ns       int64  part: nothing runs, but the next work's launch or a graph's kernels are unrecorded
         launch_idle_ns        int64  part: nothing runs, but work has been launched
         host_idle_ns          int64  part: nothing runs, and no work has been launched
         bound                 str    the largest part: host, launch, memory, compute, communication or copy; unknown if unclear
@@ -187,9 +187,9 @@ class Inference(Result):
 class InferenceRank(NamedTuple):
     """The partial result of one rank.
 
-    steps          `Inference.per_step` without rank and wait_ns; None without steps
+    steps          `Inference.per_step` without rank and wait_ns; None if there are no steps
     findings       findings about this rank
-    communicating  the rank's collective calls, to match them with other ranks; None without steps or calls
+    communicating  the rank's collective calls, to match them with other ranks; None if there are no steps or calls
     row_of_call    event_index and inference_step of these calls
     """
 

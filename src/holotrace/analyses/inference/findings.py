@@ -17,7 +17,7 @@ _HOW = {
     "module": "no range marks the steps, so each call of the model's module begins a step",
     "compiled graph": "no range marks the steps, so each call of the same compiled graph begins a step",
     "token embedding": "no range marks the steps, so each lookup of token embeddings begins a step",
-    "profiler step": "no range marks the steps, so each ProfilerStep is a step, because it has one forward pass",
+    "profiler step": "no range marks the steps; each ProfilerStep contains one forward pass, so it counts as a step",
 }
 
 

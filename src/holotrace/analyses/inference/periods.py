@@ -26,7 +26,7 @@ def periods(steps: pl.DataFrame) -> pl.DataFrame:
 
     cut off  the last steps, if they lack device work, or have fewer than 80 % of the kernels of the median similar step
     start    up to 4 steps at the beginning that are far longer than similar steps; if the batch of decoding requests grows at
-             first, also all steps until it has 80 % of the requests of the median step that decodes
+             first, also all steps until it has 80 % of the median number of requests in steps that decode
     """
     reasons: list[str | None] = [None] * steps.height
     names = [STEADY] * steps.height

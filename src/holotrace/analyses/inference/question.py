@@ -15,7 +15,7 @@ QUESTION = Analysis(
         ("step", "one pass of the engine: prefill reads prompts, decode adds a token to each request, mixed does both"),
         (
             "step time",
-            "from the start of the step's range or the end of all earlier work, whichever is later, to the end of the range or of the step's last work",
+            "from the start of the step's range or the end of all earlier work, whichever is later, to the end of the range or of the step's last work, again whichever is later",
         ),
         (
             "compute-bound, memory-bound",

@@ -19,7 +19,7 @@ _FAMILIES = ("attention", "moe", "draft")
 
 
 def with_times(rank_trace: RankTrace, steps: pl.DataFrame, known: StepWork) -> pl.DataFrame:
-    """Add times, numbers of kernels and bounds to the steps (start_ns, end_ns, until_ns).
+    """Add times, numbers of kernels and bounds to `steps`, which contains at least start_ns, end_ns and until_ns.
 
     A step begins when its range begins on the host or when all work launched earlier has ended, whichever is later. It ends
     with its range or with its last work, whichever is later.

@@ -205,7 +205,7 @@ def _owned_work(rank_trace: RankTrace, stacks: pl.DataFrame, operator_name: str 
 
 
 def _matching(rank_trace: RankTrace, operator_name: str | None) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
-    """Mark the rows of the call stacks with `operator_name` in their name or, if it is None, all operators."""
+    """Mark the calls whose names contain `operator_name` or, if it is None, all operator calls."""
     stacks = call_stacks(rank_trace)
     if operator_name is None:
         return (stacks["kind"] == EventKind.CPU_OP).to_numpy()

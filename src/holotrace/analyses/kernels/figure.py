@@ -53,7 +53,7 @@ def _explanation(kernels: pl.DataFrame, shown: int) -> str:
     rest = f"; {len(kernels) - shown:,} more are left out" if len(kernels) > shown else ""
     if unknown:
         share = f"At least {percent_text(on_tensor_cores)} of all kernel time is on tensor cores"
-        return f"{share}; for {percent_text(unknown)}, the kernel names do not show which cores were used{rest}"
+        return f"{share}; for another {percent_text(unknown)}, the kernel names do not show which cores were used{rest}"
     return f"{percent_text(on_tensor_cores)} of all kernel time is on tensor cores{rest}"
 
 

@@ -65,7 +65,7 @@ class LaunchStatistics(Result):
         call_count              int64    calls that launched device work
         kernel_count            int64    kernels, copies and memsets with a known launch
         total_call_ns           int64    time in these calls; a call counts once, even if it launched several kernels
-        mean_call_ns            float64  null without launches, as in the next two columns
+        mean_call_ns            float64  null if there are no launches, like the next two columns
         median_launch_delay_ns  float64  from the end of the call to the start of the work; negative if the work starts earlier
         max_launch_delay_ns     int64
         short_kernel_count      int64
@@ -76,7 +76,8 @@ class LaunchStatistics(Result):
     per_call   one row per rank and launching function, sorted by rank, the largest total_call_ns first; the columns of per_rank
                without `unknown_launch_count`, and with `call` (str) after `rank`
 
-    lengths histogram of the costly launches, with bins that begin at 0, 1, 2, 5, 10, 20 … ns; empty bins are left out:
+    lengths    histogram of the costly launches by the length of the kernel, the call or the delay, with bins that
+               begin at 0, 1, 2, 5, 10, 20 … ns; empty bins are left out:
 
         rank          int32
         measure       str    short_kernel, slow_call, late_start, in this order
@@ -133,13 +134,13 @@ def launch_statistics(
 ) -> LaunchStatistics:
     """Link kernels, copies and memsets to the calls that launched them, and find costly launches.
 
-    A runtime or driver call of CUDA, HIP, MTIA or XPU launches all work with the same correlation number: one kernel, or all
-    kernels of a graph. Waits on the device do not count as work.
+    A runtime or driver call of CUDA, HIP, MTIA or XPU launches all work that has its correlation number: one kernel, or
+    all kernels of a graph. Waits on the device do not count as work.
 
     Args:
         trace: the job.
         runtime_cutoff_ns: calls that take longer than this are slow.
-        delay_cutoff_ns: work that starts longer than this after the end of its call is late.
+        delay_cutoff_ns: work that starts more than this time after the end of its call is late.
         include_launches: fill `per_launch`, which has a row for each kernel, copy and memset.
         executor: runs the work of each rank.
 

@@ -16,7 +16,7 @@ from holotrace.drawing.theme import Theme, empty_figure, template
 from holotrace.units import duration_text
 
 _QUESTION = QUESTION.question
-_EXPLANATION = "Number of launches over all ranks, by length"
+_EXPLANATION = "Number of costly launches on all ranks, by the length of the kernel, the call or the delay"
 _HEIGHT = 760
 _FEW_TICKS = 5
 _ROOM = 1.2

@@ -38,10 +38,10 @@ class MemoryBandwidth(Result):
 
         rank          int32
         device        int32
-        name          str     `Memcpy HtoD`, `Memcpy DtoD`, `Memset`, …; `Memcpy Unknown` without a direction
+        name          str     `Memcpy HtoD`, `Memcpy DtoD`, `Memset`, …; `Memcpy Unknown` if the direction is unknown
         time_ns       int64
         event_index   uint32  the copy that starts or ends
-        active_count  int64   copies that run after this change
+        active_count  int64   copies that run right after this start or end
         bytes_per_s   int64   summed bandwidth of these copies
 
     time_weighted    one row per device and kind of copy, sorted by rank, device, name; each bandwidth is weighted by how

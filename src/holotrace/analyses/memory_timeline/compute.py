@@ -120,9 +120,9 @@ class _Partial(NamedTuple):
 def memory_timeline(trace: Trace, *, executor: Executor = IN_PROCESS) -> MemoryTimeline:
     """Follow the allocated memory of each device, and list the operators that allocated the memory in use at the peak.
 
-    Each event contains the total memory that is allocated after the event. Files from before 2022 lack this total. It is then
-    computed as the sum of all changes so far, plus the smallest initial amount that keeps every total at 0 or above. A block is in
-    use from its allocation until its address is freed.
+    Each event contains the total amount of memory that is in use right after it. Files from before 2022 lack this
+    total; for them, it is computed as the sum of all changes so far, plus the smallest initial amount that keeps every
+    total at 0 or above. A block is in use from its allocation until its address is freed.
 
     Args:
         trace: the job, recorded with `profile_memory=True`; otherwise, all tables are empty.

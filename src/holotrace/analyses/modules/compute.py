@@ -77,8 +77,8 @@ class _Partial(NamedTuple):
 def modules(trace: Trace, *, compat: Compat | None = None, executor: Executor = IN_PROCESS) -> Modules:
     """Sum the time of every module by its path in the model, including the backward pass of its operators.
 
-    `with_stack=True` records modules; PyTorch Lightning records them as ranges `[pl][module]`. A backward operator counts for
-    the module of its forward operator; the profiler's arrows or sequence numbers link the two operators.
+    `with_stack=True` records modules; PyTorch Lightning records them as ranges `[pl][module]`. A backward operator
+    counts toward the module of its forward operator; the profiler's arrows or sequence numbers link the two operators.
 
     Args:
         trace: the job.

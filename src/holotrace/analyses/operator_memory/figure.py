@@ -80,5 +80,5 @@ def _hover(row: dict[str, Any]) -> str:
         f"<br>itself: {size_text(row['self_allocated_bytes'])}"
         + ("" if stays is None else f", {size_text(stays)} of it not released")
         + f"<br>with operators inside it: {size_text(row['total_allocated_bytes'])}"
-        f"<br>allocated minus freed by itself: {size_text(row['self_increase_bytes'])}"
+        f"<br>allocated minus freed by the operator itself: {size_text(row['self_increase_bytes'])}"
     )

@@ -221,7 +221,7 @@ def _sums_and_busy(  # noqa: PLR0913 -- what belongs together, in columns
     around: _Rows,
     is_eligible: pl.Expr,
 ) -> pl.DataFrame:
-    """Return `_sums` with busy times: how long any device work of each row ran, with and without inner operators."""
+    """Add busy times to `_sums`: how long at least one kernel or copy ran, with and without inner operators."""
     sums = _sums(described, keys, is_eligible)
     groups = described.select(keys).join(
         sums.select(keys).with_row_index("group"), on=keys, how="left", nulls_equal=True, maintain_order="left"
@@ -238,7 +238,7 @@ def _sums_and_busy(  # noqa: PLR0913 -- what belongs together, in columns
 
 
 def _covered(groups: _Rows, rows: _Rows, work: pl.DataFrame, group_count: int) -> _Rows:
-    """Return how long any work of each group runs, summed over the devices."""
+    """Return how long at least one kernel or copy of each group runs, summed over the devices."""
     devices, device = np.unique(work["device"].to_numpy(), return_inverse=True)
     start, end = work["start_ns"].to_numpy()[rows], work["end_ns"].to_numpy()[rows]
     lengths = covered_by_number(groups + group_count * device[rows], start, end, group_count * len(devices))

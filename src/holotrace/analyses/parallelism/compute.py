@@ -79,7 +79,7 @@ class Parallelism(Result):
         transfer_ns   int64  moving data
         unmatched_ns  int64  in calls that no other rank recorded: waiting or moving data
 
-    per_step         the same by step, without call_count: rank, step (null outside), axis, exposed_ns and its parts
+    per_step         the same by step, without call_count: rank, step (null if none), axis, exposed_ns and its parts
 
     per_module       the same over all ranks, by the module that requested the communication, the longest first:
 
@@ -104,7 +104,8 @@ class Parallelism(Result):
 
     per_expert_rank  one row per rank of an expert-parallel group with recorded splits or grouped matrix products:
 
-        process_group       str      null if the group of the experts is unknown; then, all ranks with such products are compared
+        process_group       str      null if the experts' group is unknown; all ranks with grouped products are then
+                                     compared
         rank                int32
         call_count          int64    all-to-alls with recorded splits
         sent_tokens         int64
@@ -135,14 +136,14 @@ class Parallelism(Result):
 def parallelism(trace: Trace, *, executor: Executor = IN_PROCESS) -> Parallelism:
     """Find the axis of every process group, and divide exposed communication among the axes.
 
-    The description of a group (`mesh_tp`, `DATA_PARALLEL_GROUP`) determines its axis. Without a description, the axis is that of
-    described groups of equal size and stride or, as a last resort, the axis that the group's collectives suggest. If two axes
-    fit, both are candidates, and the axis is `unknown`. A group with several purposes, such as all-to-alls of experts and
-    all-reduces of gradients, has one axis for each purpose.
+    The description of a group (`mesh_tp`, `DATA_PARALLEL_GROUP`) determines its axis. A group without a description has
+    the same axis as described groups of equal size and stride or, as a last resort, the axis that its collectives
+    suggest. If two axes fit, both are candidates, and the axis is `unknown`. A group with several purposes, such as
+    all-to-alls of experts and all-reduces of gradients, has one axis for each purpose.
 
     Time is exposed if the rank communicates but does not compute. Every exposed nanosecond counts toward exactly one
     call, so the times of the axes add up to the total. While several calls run at once, the time counts toward the
-    first of these axes: pp, tp, cp, ep, fsdp, dp, world, unknown.
+    first of their axes in this order: pp, tp, cp, ep, fsdp, dp, world, unknown.
 
     Args:
         trace: the job.

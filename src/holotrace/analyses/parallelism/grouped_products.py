@@ -33,7 +33,7 @@ class _Shape(NamedTuple):
 
 
 def grouped_products(rank_trace: RankTrace) -> pl.DataFrame:
-    """Return a row with the `PRODUCTS`: the number of grouped products, their rows, and the most experts in one product.
+    """Return the `PRODUCTS` in one row: number of products, their rows, and the largest number of experts in a product.
 
     The table is empty if no shapes of grouped products were recorded.
     """

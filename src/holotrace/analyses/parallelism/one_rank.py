@@ -41,7 +41,7 @@ class ParallelRank(NamedTuple):
 
     communicating  the calls of the rank, to match them with the calls of other ranks
     steps          step, start_ns, end_ns, computation_ns
-    exposed        step (null outside), start_ns, end_ns: communication that computation does not hide
+    exposed        step (null if none), start_ns, end_ns: communication that computation does not hide
     asked_by       event_index, module: the FSDP unit or module that requested the call (null if unknown), in_forward: whether
                    the host requested the call in the forward pass (null if unknown)
     tokens         event_index, sent_rows, received_rows of all-to-alls with recorded splits

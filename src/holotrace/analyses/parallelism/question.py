@@ -19,7 +19,7 @@ QUESTION = Analysis(
             "exposed",
             "the rank communicates but does not compute; the times of all axes add up to the rank's exposed time",
         ),
-        ("waiting", "exposed time until the last rank has arrived; later time is transfer"),
+        ("waiting", "exposed time until the last rank has arrived; exposed time after that is transfer"),
         ("bubble", "exposed waiting in the sends and receives of a pipeline; transfers do not count"),
         ("expected", "bubble of p equal stages and m microbatches, as a share of the step: (p - 1) / (m + p - 1)"),
         ("imbalance", "tokens that a rank's experts receive, divided by the mean of its group"),

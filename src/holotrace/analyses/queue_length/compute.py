@@ -101,7 +101,8 @@ def queue_length(trace: Trace, *, full_length: int = 1_024, executor: Executor =
 
     Args:
         trace: the job.
-        full_length: a queue of at least this length is full; if 1,024 launches wait, CUDA blocks the host at the next launch.
+        full_length: a queue of at least this length counts as full. The default is CUDA's limit: while 1,024 launches
+            wait, the next launch blocks the host.
         executor: runs the work of each rank.
 
     Raises:

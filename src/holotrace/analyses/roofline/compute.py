@@ -103,10 +103,10 @@ class Roofline(Result):
         peak_bytes_per_s  float64  null except for memory
         attainable_flops_per_s  float64  the best rate that the vendor measured for products; null if none was published
         attained_flops_per_s    float64  the best rate of products in this trace; null without products of 10 µs or more
-        attained_bytes_per_s    float64  the best memory rate in this trace of calls that move over twice the cache size
+        attained_bytes_per_s    float64  best memory rate in this trace, among calls that move over twice the cache size
         source     str      data sheet with its date, or "attained in this trace"
 
-    findings   coverage of every rank, contradictions, unknown devices, and missing data
+    findings   the share of time with known costs on each rank, contradictions, unknown devices, and missing data
 
     >>> import holotrace
     >>> from holotrace.testing import small_job
@@ -144,7 +144,7 @@ def roofline(trace: Trace, *, device: str | None = None, executor: Executor = IN
 
     Raises:
         InvalidOptionError: the table does not contain this device.
-        MissingDataError: the files of all ranks end before any device work.
+        MissingDataError: the files of all ranks are cut off before any device work.
 
     Source: docs/reference/analyses/roofline.md derives the definitions and compares them with other tools.
 
@@ -166,7 +166,7 @@ def plan(*, device: str | None = None) -> Plan[_Partial, Roofline]:
 
 def _one_rank(rank_trace: RankTrace, *, device: str | None) -> _Partial:
     if device_rows(rank_trace).is_empty() and cut_off_text(rank_trace):
-        raise no_device_work(rank_trace, "roofline")  # without device work, host times may include only launches
+        raise no_device_work(rank_trace, "roofline")  # the host may only have launched the work
     rank = pl.lit(rank_trace.rank, pl.Int32).alias("rank")
     name, known = _device(rank_trace, device)
     per_module = summed_operators(rank_trace)

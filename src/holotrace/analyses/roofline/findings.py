@@ -1,4 +1,4 @@
-"""Findings about the roofline: coverage, contradictions, and missing data."""
+"""Findings about the roofline: the share of time with known costs, contradictions, and missing data."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _MOST_REASONS = 3
 def findings_of(
     per_operator: pl.DataFrame, steps: pl.DataFrame, totals: dict[str, Any], peaks: Peaks, *, on_device: bool
 ) -> tuple[str, ...]:
-    """Return the findings of one rank; the first states the coverage."""
+    """Return the findings of one rank; the first states for how much of the time costs are known."""
     rank = f"rank {totals['rank']}"
     return tuple(
         f"{rank}: {sentence}"

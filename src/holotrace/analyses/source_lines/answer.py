@@ -12,7 +12,7 @@ from holotrace.questions.answers import Largest, largest, total
 from holotrace.units import duration_text, percent_text
 
 _MUCH = 0.1
-"""The answer names a rank that exceeds the median rank by at least this share of a step, if there is one."""
+"""If a rank spends more time in a line than the median rank, by at least this share of a step, the answer names it."""
 
 
 def answer(result: SourceLines) -> str:
@@ -41,7 +41,7 @@ def idle_text(result: SourceLines) -> str:
 
 
 def _late(result: SourceLines) -> dict[str, Any] | None:
-    """Return the largest excess of a known line, if it takes at least a tenth of a step."""
+    """Return the largest excess of a known line; None if no excess is at least a tenth of a step."""
     known = result.excess.drop_nulls("file").filter(pl.col("excess_fraction") >= _MUCH).with_columns(source_line())
     return next(known.iter_rows(named=True), None)
 

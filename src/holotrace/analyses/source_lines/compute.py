@@ -57,8 +57,8 @@ class SourceLines(Result):
         backward_device_self_ns  int64    part of device_self_ns in the backward pass
         device_total_ns          int64    kernels, copies and memsets launched by the line or by functions that it called; null if
                                           only operators have stacks
-        device_idle_ns           int64    time in which a device has nothing to do while the thread that launches its next work
-                                          runs this line, until this launch returns
+        device_idle_ns           int64    time in which a device has nothing to do, and the thread that will launch its
+                                          next work runs this line; ends when the launch returns
         callees                  str      the three longest-running functions and operators that the line called, joined by `; `
         step_fraction            float64  0..1, share of the steps' time in which the line is the innermost user line of a thread
 

@@ -30,7 +30,7 @@ class RankTimes(NamedTuple):
 
 
 def excess(ranks: Mapping[int, RankTimes]) -> pl.DataFrame:
-    """Return `EXCESS`, the largest excess first; ranks that do not run a line count as 0 ns."""
+    """Return the table `EXCESS`, the largest excess first; a rank that does not run a line spends 0 ns in it."""
     if len(ranks) < 2:  # noqa: PLR2004 -- no other rank to compare with
         return pl.DataFrame(schema=EXCESS)
     times = pl.concat([_per_step(rank, known) for rank, known in ranks.items()])

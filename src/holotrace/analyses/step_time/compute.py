@@ -77,7 +77,7 @@ class StepTime(Result):
         duration_ns         int64
         typical_ns          int64  median duration of the rank's steady steps
         excess_ns           int64  duration_ns - typical_ns
-        category            str    the category that exceeds its median in steady steps the most; null if none exceeds it
+        category            str    the category that exceeds its median time in steady steps the most; null if none does
         category_excess_ns  int64  excess of this category
         event               str    the event of this category whose self time exceeds its median in steady steps the most (for
                                    `other`, a Python function); null in steady steps, or if unknown

@@ -20,7 +20,10 @@ QUESTION = Analysis(
         ("runtime", "time in which the host is in the CUDA or HIP runtime or driver, and none of the above"),
         ("data loader", "time in which the host waits for the next batch, and none of the above"),
         ("operators", "time in which an operator runs on the host, and none of the above"),
-        ("outlier", "a step that is over 25 % and 5 robust standard deviations longer than the rank's median step"),
+        (
+            "outlier",
+            "a step that is over 25 % and also over 5 robust standard deviations longer than the rank's median step",
+        ),
         ("warm-up", "outliers at the beginning of the recording"),
         ("typical step", "the median of the steady steps, which are neither warm-up nor outliers"),
     ),

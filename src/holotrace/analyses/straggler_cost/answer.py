@@ -7,7 +7,7 @@ from holotrace.units import percent_text
 
 LEAST_SLOWDOWN = 1.01
 MOST = 0.5
-"""The slowest workers, or the last stage, explain the slowdown if their ideal times remove more than this share of the loss."""
+"""The slowest workers (or last stage) are the cause if ideal times for them remove more than this share of the loss."""
 
 
 def answer(result: StragglerCost) -> str:
@@ -15,7 +15,7 @@ def answer(result: StragglerCost) -> str:
     if len(result.per_worker) == 1:
         return "1 rank alone does not show the cost of stragglers; open all ranks of the job."
     if result.slowdown is None:
-        return "No step shows the cost of stragglers."
+        return "The cost of stragglers is unknown, because no step can be compared with an ideal step."
     lost = percent_text(max(0.0, 1 - 1 / result.slowdown) if result.slowdown > 0 else 0.0)
     if result.slowdown < LEAST_SLOWDOWN:
         return f"Only {lost} of the job's time is lost to stragglers, because all ranks, stages and microbatches take about the same time."

@@ -60,8 +60,9 @@ class StragglerCost(Result):
     recorded times for some operations and ideal times for the others. Slowdowns are ratios of mean step times; 1 means no loss.
 
     slowdown      S = T / T_ideal: how much slower stragglers make the job; null if T_ideal is 0
-    worker_share  M_W = (T - T without the worst 3 % of workers) / (T - T_ideal); null if nothing is lost
-    stage_share   M_S = (T - T without the last stage) / (T - T_ideal); null if nothing is lost, or with a single stage
+    worker_share  M_W = (T - T with ideal times for the slowest 3 % of workers) / (T - T_ideal); null if nothing is lost
+    stage_share   M_S = (T - T with ideal times for the last stage) / (T - T_ideal); null if nothing is lost, or with a
+                  single stage
 
     per_worker       one row per rank, the slowest first:
 
@@ -153,7 +154,7 @@ def _combine(ranks: dict[int, RankOperations]) -> StragglerCost:
 
 
 def _unmatched(operations: pl.DataFrame, dependencies: Dependencies) -> tuple[str, ...]:
-    """Say how long ranks communicate with ranks that were not recorded."""
+    """Say how much time the ranks spend in communication with ranks that were not recorded."""
     alone = operations.filter(dependencies.is_alone)
     if alone.is_empty() or operations["rank"].n_unique() == 1:
         return ()

@@ -24,7 +24,7 @@ QUESTION = Analysis(
         ("replica", "a copy of the model: the stages of one pipeline, or a single rank"),
         (
             "replayed",
-            "a replay of the recorded operations without launch delays, in which all ranks begin the step together",
+            "a replay of the recorded operations; launches cause no delay, and all ranks begin the step together",
         ),
     ),
 )

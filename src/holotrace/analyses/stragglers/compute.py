@@ -39,8 +39,8 @@ MOST_EXPLAINED = 0.5
 LEAST_ELSEWHERE = 0.01
 """Waits are traced to their causes if a rank spends at least this fraction of its communication outside its main group.
 
-In jobs with sends and receives, waits are always traced, because a late rank of a pipeline may hardly communicate with its
-neighbour.
+In jobs with sends and receives, waits are always traced, because a late rank of a pipeline may spend hardly any time in
+communication with its neighbours.
 """
 
 _MOST_NAMED = 8
@@ -90,7 +90,7 @@ class Stragglers(Result):
         caused_fraction   float64  0..1 of all waiting in the rank's collectives; null if no rank waits
         is_straggler      bool     whether the rank waits at most half as long as the median rank, and causes most of the
                                    waiting in its collectives
-        uncompared_ns     int64    time of the rank in sends, receives and collectives that no other rank recorded
+        uncompared_ns     int64    time in sends and receives, and in collectives that no other rank recorded
         is_cause          bool     whether the rank is a culprit; if waits are not traced to their causes, whether the rank is
                                    a straggler and `wait_ns + uncompared_ns` explains less than half of its skew
         role              str      culprit or victim, as in `wait_causes`; if waits are not traced, culprit where is_cause
@@ -171,7 +171,7 @@ def plan(
 ) -> Plan[_Partial, Stragglers]:
     """Return `stragglers` in two parts: one runs on each rank, the other combines the results of the ranks.
 
-    With `by_durations`, the wait of a rank is its duration minus the shortest duration in the collective, as in HTA.
+    With `by_durations`, a rank's wait in a collective is its call's duration minus the shortest duration, as in HTA.
     """
     combine = partial(_combine, steps=steps, annotation=annotation, by_durations=by_durations)
     return Plan(partial(_one_rank, annotation=annotation, is_followed=not by_durations), combine)

@@ -16,7 +16,7 @@ from holotrace.units import counted, percent_text
 
 _HEADING = Heading(
     QUESTION.question,
-    "Mean delay of each rank, from the first rank's arrival at a collective to its own",
+    "Mean delay of each rank, from the first rank's arrival at a collective to this rank's arrival",
 )
 
 

@@ -21,7 +21,10 @@ QUESTION = Analysis(
             "the rank waits at most half as long as the median rank, and causes most of the waiting in its collectives",
         ),
         ("last", "late, but perhaps only because the rank waited for another rank"),
-        ("culprit, victim, cost", "as in the causes of waiting; no cost if each rank communicates in a single group"),
+        (
+            "culprit, victim, cost",
+            "as in the causes of waiting; the cost is blank if each rank communicates in a single group",
+        ),
     ),
     options=(
         Option("steps", "Compare only the collectives of these steps.", metavar="0-7,9", read=numbers),

@@ -35,12 +35,12 @@ class _Replay(NamedTuple):
 
 
 def with_replays(result: Diagnosis, trace: Trace, executor: Executor) -> Diagnosis:
-    """Take the stakes of late ranks from replays, if unchanged replays are accurate to 3 %; return the new diagnosis.
+    """Return the diagnosis with the stakes of late ranks taken from replays, if unchanged replays are accurate to 3 %.
 
-    The stake is the mean step times the share of time that the replays save. This share covers all replayed windows
-    together, because a rank may be late in only some steps. (A window is longer than a step: it begins when the first
-    rank begins the step, and ends when the last rank ends it.) The stake is at most the part of the step that no other
-    finding claims.
+    The stake is the mean step times the share of time that the replays save. The share is computed over all replayed
+    windows together, because a rank may be late in only some steps. (A window is longer than a step: it begins when the
+    first rank begins the step, and ends when the last rank ends it.) The stake is at most the part of the step that no
+    other finding claims.
     """
     late = result.per_finding.filter(pl.col("rule") == _RULE)["rank"].to_list()
     if not late or _event_count(trace) > _MOST_EVENTS:
@@ -56,7 +56,7 @@ def _event_count(trace: Trace) -> int:
 
 
 def _replays(trace: Trace, ranks: Sequence[int], executor: Executor) -> dict[int, list[_Replay]]:
-    """Return, by rank, replays of a few steps as if the rank worked like its median peer.
+    """Return, for each late rank, what replays of a few steps save if the rank works like its median peer.
 
     The result is empty if no step can be replayed.
     """
@@ -72,9 +72,10 @@ def _replays(trace: Trace, ranks: Sequence[int], executor: Executor) -> dict[int
 def _replays_of_step(
     trace: Trace, number: int, ranks: Sequence[int], executor: Executor
 ) -> Iterator[tuple[int, _Replay]]:
-    """Yield, for each of these ranks, the additional time that its correction saves.
+    """Yield, for each of these ranks, the additional time that is saved if it works like its median peer.
 
-    Each replay lets one more rank work like its median peer, because one late rank may hide the delay of another.
+    Each replay corrects one more rank and keeps the earlier corrections, because one late rank may hide the delay of
+    another.
     """
     try:
         window = job_window(trace, WindowOptions(instance=number, data_loading=tuple(DATA_LOADING)), executor)
@@ -85,7 +86,7 @@ def _replays_of_step(
     for rank in ranks:
         try:
             replay = predicted(window, [PeersMedian([*chosen, rank])], executor=executor)
-        except HolotraceError:  # no peers, or the replay is more than 3 % off
+        except HolotraceError:  # no peers, or an unchanged replay is inaccurate by more than 3 %
             continue
         chosen.append(rank)
         saved_ns = replay.measured_ns - replay.predicted_ns
@@ -98,7 +99,7 @@ def _findings(result: Diagnosis, replays: Mapping[int, Sequence[_Replay]]) -> pl
 
     Findings of other rules are sorted by upper bounds that no replay has lowered. For a fair order, the finding of a
     late rank is sorted by twice its stake or by its former upper bound, whichever is smaller. If the job is hardly
-    faster without a rank's delay, the delay is due to chance, and the finding is left out. If the line of code that
+    faster without a rank's delay, the delay is considered chance, and the finding is left out. If the line of code that
     makes the rank late is known, the finding is kept with its upper bound, because other late ranks may hide the effect
     of the line.
     """
@@ -118,7 +119,7 @@ def _findings(result: Diagnosis, replays: Mapping[int, Sequence[_Replay]]) -> pl
         for row, ns, bound_ns in zip(rows, stakes_ns, bounds_ns, strict=True)
     ]
     for place in reversed(range(len(rows) - 1)):
-        if rows[place]["stake_ns"] is None:  # `ranking` used this finding's future cost: keep its place
+        if rows[place]["stake_ns"] is None:  # ranked by its future cost: keep it ahead of all later findings
             places[place] = max(places[place + 1 :])
     order = sorted(range(len(rows)), key=lambda place: (*rank_of(rows[place]), -places[place]))
     kept = [rows[place] for place in order if not _is_refuted(rows[place])]
@@ -128,7 +129,7 @@ def _findings(result: Diagnosis, replays: Mapping[int, Sequence[_Replay]]) -> pl
 def _is_refuted(row: Mapping[str, Any]) -> bool:
     """Return whether a late rank costs almost nothing, or whether its cost varies so much that chance may explain it.
 
-    A finding with a known line of code is not due to chance, even if the line is slow only now and then.
+    A finding with a known line of code is not considered chance, even if the line is slow only now and then.
     """
     if row["rule"] != _RULE or row["basis"] != "what-if":
         return False

@@ -26,7 +26,7 @@ _MOST_SCALED = 2.0
 
 
 class _Step(NamedTuple):
-    """A steady step that can be replayed: its graph, its Python functions, and an unchanged replay with the replay's length."""
+    """A steady step that can be replayed: its graph, its Python functions, an unchanged replay, and its length."""
 
     graph: PathGraph
     functions: pl.DataFrame
@@ -80,7 +80,7 @@ def in_mean_step(evidence: RankEvidence, case: Case, saved_ns: float, end_ns: in
 
 
 def _step(evidence: RankEvidence) -> _Step | None:
-    """Return the second-to-last step; None if the length of its replay is more than 3 % off."""
+    """Return the second-to-last step; None if its replay is more than 3 % longer or shorter."""
     with suppress(HolotraceError):
         graph = critical_path_graph(evidence.rank_trace)
         replay = unchanged(graph.graph)

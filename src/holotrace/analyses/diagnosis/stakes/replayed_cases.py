@@ -25,7 +25,7 @@ def may_apply(rule: Rule, case: Case) -> bool:
 
 
 def upheld(evidence: RankEvidence, found: Sequence[tuple[Rule, Case]]) -> list[tuple[Rule, Case, float | None]]:
-    """Return the cases that no replay refutes, each with its saving in the mean step; None if the case was not replayed."""
+    """Return the cases that no replay refutes, each with its saving in the mean step (None if it was not replayed)."""
     claimed = claims(found, evidence.step_windows)
     predicted = predictions(evidence, [(rule, case, claim) for (rule, case), claim in zip(found, claimed, strict=True)])
     kept = []
@@ -36,8 +36,8 @@ def upheld(evidence: RankEvidence, found: Sequence[tuple[Rule, Case]]) -> list[t
             _is_idle(evidence, whole) and _is_refuted(evidence, rule, claim, saved_ns)
         ):
             if saved_ns is not None and predicted.end_ns is not None:
-                # Use `case`, not `whole`: all further time of `whole` is in the first steps, although any step may have
-                # lost it.
+                # Scale `case`, not `whole`: `whole` counts all further time in the first steps, although the time may
+                # have been lost in any step.
                 saved_ns = in_mean_step(evidence, case, saved_ns, predicted.end_ns)
             kept.append((rule, whole, saved_ns))
     return kept
@@ -49,7 +49,7 @@ def _is_certain(evidence: RankEvidence, case: Case, claim: Claim, saved_ns: floa
 
 
 def _with_further(evidence: RankEvidence, case: Case, saved_ns: float | None) -> Case:
-    """If the replay saves more than the explained time, count the earliest intervals of `further` as explained, too."""
+    """Add the earliest intervals of `further` to the explained time, if the replay saves more than that."""
     if case.further is None or saved_ns is None:
         return case
     further = difference(case.further, case.explained)
@@ -74,10 +74,10 @@ def _is_idle(evidence: RankEvidence, case: Case) -> bool:
 
 
 def _is_refuted(evidence: RankEvidence, rule: Rule, claim: Claim, saved_ns: float | None) -> bool:
-    """Return whether a replay without the cause saves almost nothing, so another cause may claim the time.
+    """Return whether a replay without the cause saves almost nothing, so that the time must have another cause.
 
-    A saving below half of the rule's threshold counts as almost nothing, too. This does not apply if Python functions were
-    recorded, because the profiler then slows the host and so hides part of the cost.
+    A saving below half of the rule's threshold also counts as almost nothing, unless Python functions were recorded:
+    recording them slows the host, which hides part of the cost.
     """
     if saved_ns is None:
         return False

@@ -24,7 +24,7 @@ _LARGER = {"step": pl.Int64, "cause_rank": pl.Int32, "times": pl.Float64}
 
 
 def uneven_inputs(evidence: JobEvidence) -> Iterator[JobCase]:
-    """Yield a case for the time that ranks wait for work on a rank with larger inputs than the other ranks."""
+    """Yield a case for the time that ranks spend waiting for a rank that works on larger inputs."""
     causes = evidence.results["wait_causes"]
     caused = _for_larger_inputs(evidence, causes.per_cause.drop_nulls(["step", "cause_rank"]))
     costs = mean_costs(evidence, caused.rename({"waiting_rank": "rank"}), "cost_ns", step_count=steps_of(causes))
@@ -51,7 +51,7 @@ def without_larger_inputs(evidence: JobEvidence, per_cause: pl.DataFrame) -> pl.
 
 
 def times_as_many_calls(evidence: JobEvidence, rank: int) -> float | None:
-    """Return how many matrix products, convolutions and embeddings a rank runs, divided by the median of other ranks.
+    """Return how many times as many matrix products, convolutions and embeddings a rank runs as the median other rank.
 
     None if shapes were not recorded, or if other ranks make the same number of calls with smaller inputs.
     """
@@ -63,13 +63,13 @@ def times_as_many_calls(evidence: JobEvidence, rank: int) -> float | None:
 
 
 def _for_larger_inputs(evidence: JobEvidence, per_cause: pl.DataFrame) -> pl.DataFrame:
-    """Return the rows of `per_cause` that are due to work on a rank with larger inputs in that step; `row` is the row number."""
+    """Return the rows of `per_cause` in which ranks wait for work on larger inputs, with the row number in `row`."""
     is_work = pl.col("cause").is_in(WORK)
     return per_cause.with_row_index("row").filter(is_work).join(_larger(evidence), on=["step", "cause_rank"])
 
 
 def _larger(evidence: JobEvidence) -> pl.DataFrame:
-    """Return the steps and ranks with larger inputs than the median of the other ranks that make the same number of calls."""
+    """Return each step and rank with larger inputs than its median peer; peers make the same number of calls."""
     rows = []
     steps = {step for rank in evidence.ranks.values() for step in rank.input_sizes}
     for step in sorted(steps) if not overloaded(evidence) else ():
