@@ -625,10 +625,10 @@ STRAGGLER_COST = (
     ),
     _fraction(
         "worker_fraction",
-        "M_W: part of the slowdown that vanishes without the worst 3 % of the workers",
+        "M_W: part of the slowdown that vanishes if the slowest 3 % of the workers take ideal times",
         "worker share",
     ),
-    _fraction("stage_fraction", "M_S: part of the slowdown that vanishes without the last stage", "stage share"),
+    _fraction("stage_fraction", "M_S: part of the slowdown that vanishes if the last stage takes ideal times", "stage share"),
 )
 """The cost of stragglers."""
 
