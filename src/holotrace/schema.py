@@ -322,8 +322,8 @@ TABLES: dict[str, tuple[Column, ...]] = {
         Column("event_handle", "string", "event synchronised"),
         Column("wait_event_count", "int64", "number of awaited events"),
         Column("return_code", "string", "return value of the call"),
-        Column("overhead_cost", "string", "cost of the profiler, with its unit in the text"),
-        Column("overhead_occupancy", "string", "share of the time that the profiler took, with its unit in the text"),
+        Column("overhead_cost", "string", "cost of the profiler; the text includes the unit"),
+        Column("overhead_occupancy", "string", "the profiler's share of the time; the text includes the unit"),
         Column("overhead_count", "int64", "how often this overhead occurred"),
     ),
     "mtia": (
@@ -339,7 +339,7 @@ TABLES: dict[str, tuple[Column, ...]] = {
         Column("host_context", "int64", "`host_ctx`"),
         Column("command", "string", "`cmd_name`"),
         Column("stream_id", "int64", "`stream_id`"),
-        Column("memory_size", "string", "`mem size`, with its unit in the text"),
+        Column("memory_size", "string", "`mem size`; the text includes the unit"),
         Column("executable_name", "string", "executable"),
     ),
     "extra_args": (
