@@ -30,7 +30,7 @@ def data_parallel(rank: int, *, slow: bool) -> Callable[[], None]:
 
 
 def sharded(rank: int, *, slow: bool) -> Callable[[], None]:
-    """Return the training step of FSDP2: each block is a unit."""
+    """Return the training step of FSDP2, which gathers the parameters block by block."""
     model = Transformer(SIZE).to(DEVICE)
     for block in model.blocks:
         fully_shard(block)

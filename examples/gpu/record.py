@@ -45,7 +45,7 @@ def main() -> None:
 
 
 def record_other(name: str, folder: Path) -> None:
-    """Record a scenario that needs more than the steps of a single process."""
+    """Record a scenario that needs two processes, or a recording other than a trace of steps."""
     if name == "generation-capture":
         inference.record_capture(folder / "generation-graphs" / "capture_traces")
     elif name == "memory_snapshot":

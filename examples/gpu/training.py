@@ -76,7 +76,7 @@ def training(job: Job, **options: object) -> Scenario:
 
 
 def change_blocks(model: Transformer, job: Job) -> None:
-    """If the job asks for it, recompute the blocks in the backward pass, or wait for the device after each block."""
+    """Recompute the blocks in the backward pass, or wait for the device after each, if the job has these options."""
     for block in model.blocks:
         if job.checkpoints_blocks:
             block.forward = partial(checkpoint, block.forward, use_reentrant=False)
@@ -298,7 +298,7 @@ VERY_LARGE = 1e30
 
 
 def breaking_graph(*, breaks: bool) -> Scenario:
-    """Return the step of a compiled model; `breaks` makes the host read a value in every layer."""
+    """Return the step of a compiled model; `breaks` makes the host read a value in every layer, which breaks graphs."""
     layers = nn.ModuleList(nn.Linear(512, 512) for _ in range(4)).to(DEVICE)
 
     @torch.compile
@@ -333,7 +333,7 @@ def with_sync_events() -> object:
 
 
 def scenarios() -> dict[str, Callable[[], Scenario]]:
-    """Return {name: function that builds the scenario}; compare `training-tf32` with `training`, and so on."""
+    """Return {name: function that builds the scenario}; `training-tf32` is `training` with one change, and so on."""
     job, small = Job(), Job(SMALL)
     jobs: dict[str, Job] = {
         "training": job,

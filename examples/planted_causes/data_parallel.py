@@ -47,7 +47,7 @@ def tensor_parallel(steps: Iterable[int], planted: Planted) -> None:
 
 
 class RandomTokens(Dataset[Tensor]):
-    """Sequences of random tokens; `repeats` times as long if the sequence length is this rank's planted cause."""
+    """Random tokens; sequences are `planted.repeats` times as long if their length is this rank's planted cause."""
 
     def __init__(self, planted: Planted) -> None:
         self.planted = planted

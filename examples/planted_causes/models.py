@@ -14,7 +14,7 @@ MICROBATCHES = 4
 
 
 class Perceptron(nn.Module):
-    """Normalisation, two layers and a residual connection. A cause can be planted in its forward or backward."""
+    """Normalisation, two layers and a residual connection. A cause can be planted in its forward or backward pass."""
 
     def __init__(self, width: int, planted: Planted) -> None:
         super().__init__()

@@ -13,7 +13,7 @@ Cause = Callable[[Tensor], None]
 
 
 class Planted:
-    """The cause of one rank. A job calls `at` at every possible point; the cause runs only where it is planted."""
+    """A rank's planted cause. A job calls `at` at every possible point; the cause runs only where it is planted."""
 
     def __init__(
         self, rank: int, cause: Cause | None, point: str, repeats: Mapping[int, int], only: Collection[int]
@@ -24,7 +24,7 @@ class Planted:
         self.duration_ns: dict[int, int] = defaultdict(int)
         self.call_count: dict[int, int] = defaultdict(int)
         self.computed_ns: dict[int, int] = {}
-        """CPU time of forward and backward by step, without waiting for other ranks, if the job measures it."""
+        """CPU time of the forward and backward passes by step, without waits for other ranks; empty if not measured."""
 
     def at(self, point: str, tensor: Tensor, number: int = 0) -> None:
         """Run the cause if it is planted at this point and, if `only` is not empty, for this microbatch or step."""

@@ -55,7 +55,7 @@ def recorded_steps(path: Path, planted: Planted) -> Iterator[int]:
 
 
 class PoliteProfile(profile):
-    """Gives way to ranks that are still training when it stops, because stopping keeps a core busy for 0.1 s."""
+    """Yields to ranks that are still training, because stopping the profiler keeps a core busy for 0.1 s."""
 
     def stop_trace(self) -> None:
         """Stop recording."""
@@ -67,8 +67,8 @@ class PoliteProfile(profile):
 def write(profiler: profile, path: Path) -> None:
     """Write the recording without most of its Python frames, which would make up nine tenths of the file.
 
-    Frames shorter than 50 µs are left out, except frames of modules. The frames that they call are shorter, so they are left
-    out too.
+    Frames shorter than 50 µs are left out, except frames of modules. Frames called by a short frame are
+    even shorter, so they are left out too.
     """
     with TemporaryDirectory() as folder:
         plain = Path(folder, "trace.json")

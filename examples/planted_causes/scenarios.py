@@ -27,7 +27,7 @@ class Scenario(NamedTuple):
     repeats: Mapping[int, int] = {}
     """How often each slow rank runs the cause there."""
     only: Collection[int] = ()
-    """Microbatches (in a forward) or steps (at the end of a step) that run the cause; empty: all."""
+    """Microbatches (for causes in a forward pass) or steps (at the end of a step) that run the cause; if empty, all."""
 
     def planted(self, rank: int) -> Planted:
         """Return the planted cause of a rank."""

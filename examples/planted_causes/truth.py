@@ -16,7 +16,7 @@ STEPS = range(UNRECORDED_STEPS, UNRECORDED_STEPS + RECORDED_STEPS)
 
 
 def one_rank(planted: Planted) -> dict[str, Any]:
-    """Return the measurements of one rank by recorded step."""
+    """Return one rank's measurements for each recorded step."""
     return {
         "planted": [
             {"rank": planted.rank, "step": step, "duration_ns": planted.duration_ns[step], "call_count": count}
@@ -51,7 +51,7 @@ def frame_of(cause: Cause | None) -> str | None:
 
 
 def longer_computation(scenario: Scenario, ranks: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """For a job without a cause function, return how much more CPU time each slow rank needs than the others' median."""
+    """If there is no cause function, return how much more CPU time each slow rank uses than the others' median."""
     return [
         {
             "rank": slow,

@@ -40,7 +40,7 @@ _DEVICES = """
 
 The table gives the dense peaks of one device in TFLOP/s (int8: TOP/s), without sparsity; a dash means unknown or not supported. MI250 and MI250X have two
 dies, which the profiler shows as two devices; their values are for one die. Sizes of caches are in 10^6 bytes: 50 MiB are 52.4 MB. Values
-listed under "not confirmed" have no public source; all others agree with a public source. Compare the values that you rely on with the data sheet. The float16 and float8 rates of GeForce cards assume float16 accumulation.
+listed under "not confirmed" have no public source; all others agree with a public source. Check the values that you rely on against the data sheet. The float16 and float8 rates of GeForce cards assume float16 accumulation.
 
 """
 

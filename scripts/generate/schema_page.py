@@ -57,7 +57,7 @@ spark.read.option("basePath", "STORE").parquet("STORE/rank=*/events.parquet")  #
 
 `events`, `tracks` and `strings` have a file for every rank; other tables have a file only if they have rows. A rank is complete if
 `_holotrace_ranks/<rank>.json` contains `"is_there": true`. Otherwise the rank is still being written, or the writer was
-interrupted. Stores have a version. If holotrace cannot read that version, it asks you to run `holotrace ingest` again.
+interrupted. Each store has a format version. If holotrace cannot read that version, it asks you to run `holotrace ingest` again.
 
 Checksums are 64-bit [XXH3](https://xxhash.com) in hexadecimal. `_holotrace_rank.json` has the checksums of the Parquet files. Holotrace
 checks them before a file is read, even if DuckDB reads it. Each JSON file begins with the checksum of the bytes after `{"checksum": "…",`.

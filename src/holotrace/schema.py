@@ -107,9 +107,11 @@ TABLES: dict[str, tuple[Column, ...]] = {
         Column("category", "string", "the category as written in the file"),
         Column("name", "string", "the name as written in the file", nullable=False),
         Column("track_id", "uint32", "row number of its process and thread in `tracks`", nullable=False),
-        Column("device", "int32", "the arg `device` or, if a device row lacks it, the row's pid"),
+        Column("device", "int32", "the arg `device`; a device row without this arg has its pid instead"),
         Column(
-            "stream", "int64", "the arg `stream` or, if a device row lacks it, the row's tid; -1 is the whole device"
+            "stream",
+            "int64",
+            "the arg `stream`; a device row without this arg has its tid instead; -1 is the whole device",
         ),
         Column("correlation", "int64", "links a host call to its device rows"),
         Column("external_id", "int64", "links runtime and device rows to the operator that launched them"),
@@ -117,9 +119,9 @@ TABLES: dict[str, tuple[Column, ...]] = {
     "tracks": (
         Column("track_id", "uint32", "equals the row number", nullable=False),
         Column("process_id", "int64", "pid; the device ordinal on device rows; null if the pid is not a number"),
-        Column("process_text", "string", "the pid if it is not a number: `Spans`, `CPU functions`"),
+        Column("process_text", "string", "the pid if it is not a number, such as `Spans` or `CPU functions`"),
         Column("thread_id", "int64", "tid; the stream on device rows; null if the tid is not a number"),
-        Column("thread_text", "string", "the tid if it is not a number: `stream 7`"),
+        Column("thread_text", "string", "the tid if it is not a number, such as `stream 7`"),
     ),
     "strings": (
         Column("text", "text", "the text; other tables refer to it by its row number (uint32)", nullable=False),
@@ -320,8 +322,8 @@ TABLES: dict[str, tuple[Column, ...]] = {
         Column("event_handle", "string", "event synchronised"),
         Column("wait_event_count", "int64", "number of awaited events"),
         Column("return_code", "string", "return value of the call"),
-        Column("overhead_cost", "string", "cost of the profiler, with its unit in the text"),
-        Column("overhead_occupancy", "string", "share of the time that the profiler took, with its unit in the text"),
+        Column("overhead_cost", "string", "cost of the profiler; the text includes the unit"),
+        Column("overhead_occupancy", "string", "the profiler's share of the time; the text includes the unit"),
         Column("overhead_count", "int64", "how often this overhead occurred"),
     ),
     "mtia": (
@@ -337,7 +339,7 @@ TABLES: dict[str, tuple[Column, ...]] = {
         Column("host_context", "int64", "`host_ctx`"),
         Column("command", "string", "`cmd_name`"),
         Column("stream_id", "int64", "`stream_id`"),
-        Column("memory_size", "string", "`mem size`, with its unit in the text"),
+        Column("memory_size", "string", "`mem size`; the text includes the unit"),
         Column("executable_name", "string", "executable"),
     ),
     "extra_args": (

@@ -91,7 +91,7 @@ _WORK = (
     Column("top_operator_index", "uint32", "event_index of the outermost operator around the launch"),
     Column("top_operator", "text", "its name"),
     _STEP,
-    Column("annotation", "text", "innermost user annotation of the work"),
+    Column("annotation", "text", "innermost user annotation on the stream of the work or around its launch"),
 )
 
 VIEWS: dict[str, SqlView] = {
@@ -208,17 +208,21 @@ VIEWS: dict[str, SqlView] = {
         ),
         SqlView(
             "source_lines",
-            "an event whose line of the user's code is known: device work, an operator, a call or a Python function",
+            "an event with a known line of the user's code: device work, an operator, a call or a Python function",
             (
                 _EVENT,
                 *_RANGE,
                 Column("kind", "text", "`holotrace.EventKind` in lower case: cpu_op, kernel, runtime, …"),
                 Column("name", "text", "as written in the file"),
-                Column("source_line", "text", "innermost Python function of the user that runs or launched the event"),
-                Column("file", "text", "path of its file, relative to its folder in `sys.path`"),
-                Column("line", "int64", "its first line; for a generator, the line at which it resumed"),
+                Column("source_line", "text", "innermost Python function of the user that ran or launched the event"),
+                Column("file", "text", "path of the function's file, relative to the file's folder in `sys.path`"),
+                Column("line", "int64", "first line of the function; for a generator, the line at which it resumed"),
                 Column("function", "text", "its name"),
-                Column("callee", "text", "what the line called directly; null for the function itself"),
+                Column(
+                    "callee",
+                    "text",
+                    "operator or function called directly; null if the event is the function itself",
+                ),
                 Column(
                     "is_backward",
                     "bool",
@@ -246,8 +250,8 @@ VIEWS: dict[str, SqlView] = {
                 Column("is_point_to_point", "bool", "whether it is a send or a receive"),
                 Column("dtype", "text", "element type"),
                 Column("bytes", "int64", "size of this rank's input; null if unknown", "bytes"),
-                Column("process_group", "text", "equal on all ranks of the group; null if unknown"),
-                Column("sequence", "int64", "number within the group; null if not recorded"),
+                Column("process_group", "text", "identifies the group: equal on all of its ranks; null if unknown"),
+                Column("sequence", "int64", "number of the operation within the group; null if not recorded"),
                 Column("communication_id", "uint64", "equal on all ranks of one operation; null if not recorded"),
                 _STEP,
             ),
@@ -385,7 +389,8 @@ VIEWS: dict[str, SqlView] = {
         ),
         SqlView(
             "annotations",
-            "a user annotation on a host thread or on a stream; annotations on streams are either recorded or computed",
+            "a user annotation on a host thread or a stream; if none were recorded on streams, "
+            "host annotations are projected onto them",
             (
                 _EVENT,
                 *_RANGE,

@@ -34,7 +34,7 @@ def watch() -> None:
 
 
 def warn_of_mixed_files() -> None:
-    """Warn if Meta's HTA is also installed, or if uninstalling it has removed some of holotrace-hta's files."""
+    """Warn if Meta's HTA is also installed, or if its removal also deleted some of holotrace-hta's files."""
     problem = _problem()
     if problem:
         import warnings  # noqa: PLC0415 -- this module is loaded whenever Python starts

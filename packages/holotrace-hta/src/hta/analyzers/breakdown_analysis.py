@@ -75,7 +75,7 @@ class BreakdownAnalysis:
         visualize_pctg: bool = True,  # noqa: FBT001, FBT002
         show_idle_interval_stats: bool = False,  # noqa: FBT001, FBT002
     ) -> tuple[pd.DataFrame, pd.DataFrame | None]:
-        """See `TraceAnalysis.get_idle_time_breakdown`; covers one rank."""
+        """See `TraceAnalysis.get_idle_time_breakdown`; this method analyses only one rank."""
         return TraceAnalysis.of(t).get_idle_time_breakdown(
             [rank], streams, visualize, visualize_pctg, show_idle_interval_stats, consecutive_kernel_delay
         )

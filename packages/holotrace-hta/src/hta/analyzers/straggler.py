@@ -1,7 +1,7 @@
 """HTA's method for finding stragglers: compares start times of communication kernels, so it needs synchronized clocks.
 
 `TraceAnalysis.get_potential_stragglers` compares waiting times instead, so it works without synchronized clocks. To
-reproduce HTA's numbers, call it with `straggler_identification_impl=find_stragglers_with_late_start_comm_kernels`.
+use HTA's method, call it with `straggler_identification_impl=find_stragglers_with_late_start_comm_kernels`.
 Unlike HTA's version, this function recognizes the kernels of NCCL 2.20 and later and of RCCL, includes step 0 and
 stream 0, and accepts fewer ranks than `n_stragglers`.
 """
@@ -52,13 +52,13 @@ def find_stragglers_with_late_start_comm_kernels(
 ) -> pd.Series:
     """For each rank, count the steps in which it is among the last to start a communication kernel.
 
-    Chooses the kernel name and stream whose durations differ most between ranks. In each step, compares when each rank starts
-    its last kernel with that name on that stream.
+    Chooses the pair of kernel name and stream whose durations differ most between ranks. In each step, compares when
+    each rank starts its last kernel with that name on that stream.
 
     Args:
         df: events of all ranks, with the columns of `analyzer.t.get_trace(rank)` and a column `rank`.
         symbol_table: maps the ids in `name` to text.
-        n_stragglers: the number of ranks to count per step; ties are counted as well.
+        n_stragglers: how many ranks count as the last in each step; ranks that tie with them count too.
         visualize: show a figure of the kernel's start on each rank.
 
     Returns:

@@ -69,7 +69,7 @@ class _Frames(Protocol):
 def infer_device_type(df: pd.DataFrame) -> DeviceType:
     """Return where a frame's events ran: CPU, or GPU (any stream, including 0).
 
-    UNKNOWN if the frame has events of both kinds, or no events.
+    Returns UNKNOWN if the frame has events of both kinds, or no events.
     """
     is_on_device = (df["stream"] >= 0).unique().tolist()
     return {(False,): DeviceType.CPU, (True,): DeviceType.GPU}.get(tuple(is_on_device), DeviceType.UNKNOWN)
@@ -210,7 +210,7 @@ class CallGraph:
 
 
 def _callers_first(above: list[int]) -> list[int]:
-    """Return the rows, callers first; leave out rows that call each other in a cycle."""
+    """Return the rows, each caller before its callees; leave out rows that call each other in a cycle."""
     called: dict[int, list[int]] = {}
     for row, caller in enumerate(above):
         called.setdefault(caller, []).append(row)

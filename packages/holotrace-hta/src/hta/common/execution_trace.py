@@ -56,7 +56,7 @@ def correlate_execution_trace(trace: TraceView, rank: int, et: ExecutionTrace) -
 
 
 def add_et_column(trace_df: pd.DataFrame, et: ExecutionTrace, column: EtColumn) -> None:
-    """Add a column with a property of each row's node in `et_node`, or None for rows without a node.
+    """Add a column with one property of the node that a row's `et_node` names; None for rows without a node.
 
     Raises:
         InvalidOptionError: the column does not exist, or the frame has no `et_node` yet.

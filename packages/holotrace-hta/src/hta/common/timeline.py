@@ -45,7 +45,7 @@ _GPU_ANNOTATION = "gpu_user_annotation"
 
 
 class EventType(Enum):
-    """The kind of events to show, unless the timeline detects it."""
+    """The kind of events to show. With `auto_detect`, the timeline chooses it."""
 
     GPUEvents = 0
     CPUEvents = 1
@@ -72,8 +72,8 @@ class TimelinePlotSetting:
     task_column                    column that `prepare_timeline_events` adds: the row of each event
     color_column                   column that determines the colour of bars
     task_height                    height of a row in pixels
-    amplify_short_events           draw events at least `short_events_display_duration` long, in µs
-    use_global_time                show absolute times; otherwise times count from the first event
+    amplify_short_events           draw every event at least `short_events_display_duration` µs long
+    use_global_time                show the times of the frame; otherwise times count from the first event
     plot_format                    where the figure goes
     compress_threads               show all threads of a rank in the same rows
     """
@@ -261,8 +261,8 @@ def align_module_with_kernels(
         include_original_cpu_events: also keep host events.
 
     Returns:
-        The kept rows, then the bars: on stream `AnnotationStreamID`, from the start of the first kernel to the end of the last.
-        Row labels are renumbered.
+        The kept rows, followed by the bars. Each bar is on stream `AnnotationStreamID` and lasts from the start of the
+        first kernel to the end of the last. Row labels are renumbered.
 
     Raises:
         InvalidOptionError: a column is missing.

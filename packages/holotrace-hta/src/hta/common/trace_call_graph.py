@@ -194,7 +194,7 @@ class CallGraph:
 
 
 def _stacks(frame: pd.DataFrame, rank: int, symbols: TraceSymbolTable) -> dict[CallStackIdentity, CallStackGraph]:
-    """Return the graph of each thread in a frame, which must have the columns that CallGraph adds."""
+    """Return the graph of each thread in a frame. The frame must have the columns that CallGraph adds."""
     on_host = frame[(frame["stream"] < 0) & (frame["height"] > 0)]
     launched = frame[(frame["height"] == 0) & (frame["parent"] != _NONE)]
     pairs = pd.DataFrame({"gpu_index": launched["index"], "cpu_index": launched["parent"]})
@@ -252,7 +252,7 @@ class _Totals:
 
 
 def _added_up(above: _Numbers, depth: _Numbers, call_count: int, start_ns: _Numbers, end_ns: _Numbers) -> _Totals:
-    """Add the totals of device work (rows from `call_count` on) to all rows above it, deepest level first."""
+    """Add up device work (the rows from `call_count` on) for all rows above it, deepest level first."""
     is_work = np.arange(len(above)) >= call_count
     count, duration, first, last = is_work.astype(np.int64), *np.zeros((3, len(above)), np.int64)
     height = np.where(is_work, 0, 1)

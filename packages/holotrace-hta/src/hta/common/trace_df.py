@@ -47,7 +47,7 @@ def find_events_by_name_patterns_using_symbol_table(
 ) -> pd.Series:
     """Return the column `index` of the events whose name matches one of these regular expressions at its start.
 
-    `name` contains symbol ids.
+    The column `name` must contain symbol ids.
     """
     ids = {number for pattern in list_name_patterns for number in symbol_table.ids_matching(pattern)}
     return df.loc[df["name"].isin(ids), "index"]

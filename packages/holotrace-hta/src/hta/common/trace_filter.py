@@ -123,7 +123,7 @@ class NameStringColumnFilter(Filter):
 
 
 class NameIdColumnFilter(Filter):
-    """Keep the events whose name matches a regular expression at its start; the frame has symbol ids, not names."""
+    """Keep the events whose name matches a regular expression at its start; for frames with symbol ids as names."""
 
     def __init__(self, name_pattern: str, name_column: str = "name") -> None:
         self.name_pattern, self.name_column = _checked_pattern(name_pattern), name_column
@@ -184,7 +184,7 @@ class _LastingFilter(Filter):
 
 
 ZeroDurationFilter = _LastingFilter()
-"""Keeps the events with a duration above 0, as in HTA: `ZeroDurationFilter(df)`."""
+"""Despite its name, keeps the events with a duration above 0, as in HTA: `ZeroDurationFilter(df)`."""
 
 
 class GPUKernelFilter(Filter):

@@ -40,7 +40,8 @@ class OperatorFilter(Filter):
     """Keep events of an operator's thread by their position relative to the operator.
 
     `Under` keeps the operator and the events that it contains, `Ancestors` keeps the events that contain it, and `Stack` keeps
-    both. `After` keeps events that start at its end or later, and `Before` keeps events that end at its start or earlier.
+    both. `After` keeps events that start when the operator ends or later, and `Before` keeps events that end when it
+    starts or earlier.
 
     Args:
         op_name: the operator's exact name.

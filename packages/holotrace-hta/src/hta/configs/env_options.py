@@ -1,8 +1,8 @@
 """HTA's environment variables, as functions.
 
 Every call reads the variable, so changes take effect immediately. Only CRITICAL_PATH_SHOW_ZERO_WEIGHT_LAUNCH_EDGE and
-CRITICAL_PATH_STRICT_NEGATIVE_WEIGHT_CHECKS have an effect: holotrace never rounds times, always includes launch edges,
-and always computes depths.
+CRITICAL_PATH_STRICT_NEGATIVE_WEIGHT_CHECKS have an effect. The others have none, because holotrace never rounds times,
+always includes launch edges, and always computes depths.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ class HTAEnvOptions:
         _set(CP_LAUNCH_EDGE_ENV, is_on=value)
 
     def critical_path_show_zero_weight_launch_edges(self) -> bool:
-        """Return whether trace copies that show all edges also show launches without a delay."""
+        """Return whether trace copies that show all edges also show the edges of launches without a delay."""
         return is_switched_on(CP_LAUNCH_EDGE_SHOW_ENV)
 
     def set_critical_path_show_zero_weight_launch_edges(self, value: bool) -> None:  # noqa: FBT001 -- HTA's signature

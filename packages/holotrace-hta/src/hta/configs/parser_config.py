@@ -267,10 +267,10 @@ class ParserConfig:
     def infer_attribute_specs(
         cls, args: Iterable[Any], reference_specs: Mapping[str, AttributeSpec] | None = None
     ) -> dict[str, AttributeSpec]:
-        """Return {arg: column} for all args in a series of dicts; columns of `reference_specs` come first."""
+        """Return {arg: column} for all args in a series of dicts; columns in `reference_specs` are reused."""
         values: dict[str, object] = {}
         for args_of_event in args:
-            if isinstance(args_of_event, Mapping):  # NaN or None: an event without args
+            if isinstance(args_of_event, Mapping):  # an event without args has NaN or None
                 for name, value in args_of_event.items():
                     values.setdefault(name, value)
         known = {spec.raw_name: spec for spec in (reference_specs or {}).values() if spec.raw_name in values}

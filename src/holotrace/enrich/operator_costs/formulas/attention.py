@@ -102,8 +102,8 @@ def joined(  # noqa: PLR0913 -- positions of inputs
     """Sequences joined along one dimension: as `flash`, if their lengths are known.
 
     The lengths are known if all sequences are as long as the longest one, or if the name of the engine's step contains
-    sums of lengths. If the lengths are unknown, so are the operations, but not the bytes. With cache pages, the bytes
-    come from the sums in the step's name.
+    sums of lengths. Without the lengths, the FLOPs are unknown, but the bytes are known. With cache pages, the
+    bytes are computed from the sums in the step's name.
     """
     if any(arguments.has_tensor(index) and arguments.dims[index] for index in pages):
         return paged(arguments)
@@ -120,7 +120,7 @@ def joined(  # noqa: PLR0913 -- positions of inputs
 def joined_backward(  # noqa: PLR0913 -- positions of inputs
     arguments: Arguments, *, ends: int, longest: int, causal: int, window: int | None = None, first: int = 1
 ) -> Cost:
-    """Sequences joined along one dimension: as `flash_backward`; operations may be unknown, as in `joined`."""
+    """Sequences joined along one dimension: as `flash_backward`; the FLOPs may be unknown, as in `joined`."""
     query, key, value = (arguments.shape(first + index, 3) for index in range(3))
     sizes = Attention(1, query[1], query[0], key[0], key[1], query[2], value[2])
     twice = _twice_visible_joined(arguments, (query[0], key[0]), (ends, longest, causal, window))
@@ -172,7 +172,7 @@ def efficient_backward(arguments: Arguments, ends: int, mask: int) -> Cost:
 
 
 def efficient(arguments: Arguments, ends: int = 4, mask: int = 9) -> Cost:
-    """As `scaled_dot_product` or, if `custom_mask_type` is 2, `flash`, on `[batch, length, heads, width]`.
+    """As `scaled_dot_product`, or as `flash` if `custom_mask_type` is 2; tensors are `[batch, length, heads, width]`.
 
     `custom_mask_type` 1 aligns the causal mask with the first query and key, 2 with the last.
     """
@@ -189,8 +189,8 @@ def efficient(arguments: Arguments, ends: int = 4, mask: int = 9) -> Cost:
 def paged(arguments: Arguments, keys: int = 1) -> Cost:
     """2·H·(d + dv)·(pairs of query and key). In prefill, half of the pairs among a request's new tokens are masked.
 
-    Sums over the requests come from the name of the engine's step. Bytes: queries and outputs of all new tokens, and
-    keys and values in the cache.
+    The name of the engine's step contains the sums over all requests. Bytes: queries and outputs of all new tokens,
+    and keys and values in the cache.
     """
     _, heads, width = arguments.shape(0, 3)
     key_heads = arguments.shape(keys)[-2]
@@ -206,7 +206,7 @@ def paged(arguments: Arguments, keys: int = 1) -> Cost:
 
 
 def flash_forward(arguments: Arguments) -> Cost:
-    """`aten::_flash_attention_forward`: as `flash` on [batch, length, heads, width], or `joined`."""
+    """`aten::_flash_attention_forward`: as `flash` for inputs [batch, length, heads, width], otherwise as `joined`."""
     if len(arguments.shape(0)) == 3:  # noqa: PLR2004 -- joined sequences have no batch
         return joined(arguments, ends=3, longest=5, causal=8, window=11)
     return flash(arguments, causal=8, window=11)

@@ -133,7 +133,7 @@ def expert_kernel(arguments: Arguments) -> Cost:
 
 
 def routed_layer(arguments: Arguments) -> Cost:
-    """Like `fused_experts`, with the arguments `tokens, scores of all experts`; weights and k come from the operators inside it.
+    """Like `fused_experts`, with arguments `tokens, scores of all experts`; weights and k come from inner operators.
 
     Operators inside it that have their own rule, such as a shared expert's products, are counted separately.
     """

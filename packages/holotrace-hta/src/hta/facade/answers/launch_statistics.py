@@ -85,7 +85,7 @@ def _frame(rank_trace: RankTrace, launched: pl.DataFrame) -> pd.DataFrame:
         np.full(len(launched), rank_trace.rank, np.int64),
         call,
     )
-    # With explicit types: to infer them, pandas would need more time than this whole function takes.
+    # The types are explicit because pandas would need longer to infer them than this whole function takes.
     columns = {
         name: pd.Series(column, dtype=column.dtype, copy=False) for name, column in zip(_COLUMNS, values, strict=True)
     }

@@ -199,7 +199,7 @@ def parents_of(df: pd.DataFrame) -> pd.Series:
 
 
 def thread_nodes(parents: pd.Series, root_index: int, launched: Mapping[int, list[int]]) -> dict[int, CallStackNode]:
-    """Return the nodes of a thread, given the parent of each event in order of start."""
+    """Return the nodes of a thread; `parents` must be in order of the events' starts."""
     pairs = list(zip(parents.index.tolist(), parents.tolist(), strict=True))
     nodes = {root_index: CallStackNode()}
     nodes |= {index: CallStackNode(root_index if parent < 0 else parent) for index, parent in pairs}

@@ -136,8 +136,8 @@ class CPGraph:
     def __getattr__(self, name: str) -> Any:  # noqa: ANN401 -- as networkx
         """Return any other attribute of a `networkx.DiGraph`: `in_edges`, `out_degree`, `successors` and so on.
 
-        With these attributes, networkx functions accept the graph. Changes that such functions make are lost; to change
-        weights, use `edges`.
+        With these attributes, networkx functions accept the graph. They get a copy, so their changes are lost; to
+        change weights, use `edges`.
         """
         is_inner = name.startswith("_") and not name.startswith("__networkx") and name not in _OF_NETWORKX
         drawn = None if is_inner or "_drawn" not in self.__dict__ else self._as_networkx()
@@ -254,10 +254,10 @@ class CPGraph:
         return pd.DataFrame(columns).join(described).assign(bound_by=bound_by)
 
     def summary(self) -> pd.Series:
-        """Print the length of the path, and return its percentages by activity and wait.
+        """Print the length of the path, and return what percentage of it each activity or wait takes.
 
         Returns:
-            The percentage of the time for each value of `bound_by`; the percentages add up to 100.
+            The percentage of the path's length for each value of `bound_by`; the percentages add up to 100.
         """
         edges, on_path = self._edges, self._on_path
         lengths = edges.length_ns[on_path]
@@ -410,7 +410,7 @@ def restore_cpgraph(zip_filename: str, t_full: TraceView, rank: int) -> CPGraph:
         rank: the graph's rank.
 
     Raises:
-        NotASavedPathError: the file is not a saved graph, is damaged, or has another version.
+        NotASavedPathError: the file is not a saved graph, is damaged, or has another format version.
         InvalidOptionError: the graph belongs to another trace.
         UnknownRankError: the rank does not exist.
         OSError: the file cannot be opened.
@@ -420,7 +420,7 @@ def restore_cpgraph(zip_filename: str, t_full: TraceView, rank: int) -> CPGraph:
 
 
 def _patterns(texts: Sequence[str]) -> tuple[str, ...]:
-    """Return regular expressions that match these strings literally: HTA's names for data loading contain brackets and dots."""
+    """Return patterns that match these strings literally, because HTA's names for data loading contain brackets."""
     return tuple(re.escape(text) for text in texts)
 
 

@@ -7,7 +7,7 @@ import polars as pl
 
 
 def kept_count(durations: pl.Series, duration_ratio: float, largest_count: int) -> int:
-    """Return how many durations, longest first, add up to `duration_ratio` of the total; at most `largest_count`.
+    """Return how many of the longest durations add up to `duration_ratio` of the total, but at most `largest_count`.
 
     Args:
         durations: sorted from long to short.
