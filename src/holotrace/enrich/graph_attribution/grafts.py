@@ -27,7 +27,7 @@ from holotrace.store.trace import RankTrace
 _Rows = npt.NDArray[np.int64]
 
 _GRAFTED = (NodeClass.OPERATOR, NodeClass.MODULE, NodeClass.LIGHTNING_MODULE, NodeClass.OPTIMIZER)
-"""Annotations and steps are not repeated, because they name times of the recording, not of the replay."""
+"""Annotations and steps are not repeated, because they mark times in the recording, not in the replay."""
 
 GENERATED_KERNEL = r"^triton_[a-z]{2,4}_fused"
 """For each kernel that Inductor generates, an operator with the same name is recorded: `triton_poi_fused_add_0`."""

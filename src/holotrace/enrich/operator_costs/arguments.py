@@ -28,8 +28,8 @@ class Arguments:
     recorded   `flops` and `bytes` of a generated kernel, recorded by the compiler
     sums       sums over the requests of an inference step: `c_sqsk`, …
     related    other operators that the rule reads; see `Rule.reads`
-    product_count  for rules that read the forward call, how many kernels on tensor cores the call launched; None if
-                   unknown
+    product_count  for rules that read the forward call, how many kernels on tensor cores this call (not the forward
+                   call) launched; None if unknown
     """
 
     operator: str

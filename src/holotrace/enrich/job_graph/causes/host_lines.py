@@ -21,7 +21,8 @@ _LATE_END_NS = 100_000
 """
 _LATE_END = 0.1
 _LEAST_COVERED = 0.5
-"""If no name shows a wait, a stretch is a wait if a call ends in it and covers at least this fraction of it."""
+"""A stretch whose names do not show a wait is still a wait if a call ends in it and covers at least this fraction of
+it."""
 
 
 class Segments(NamedTuple):
