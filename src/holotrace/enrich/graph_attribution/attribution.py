@@ -73,10 +73,10 @@ def references_of(rank_trace: RankTrace) -> tuple[RankTrace, ...]:
 def replays(rank_trace: RankTrace) -> tuple[Replay, ...]:
     """Return every launch of a graph, in order, with the recording that explains it.
 
-    Captures for the replay's batch size or, because engines pad batches, for the next larger one are tried first. The
-    recording that can be paired with the largest share of the replay's work explains the replay. On a tie, the shortest
-    recording is chosen, then the one that comes right after the recording chosen for the previous replay, because
-    engines replay the parts of a model in the order of their capture.
+    Captures for the replay's batch size are tried first; if there are none, captures for the next larger size, because
+    engines pad batches. The recording that can be paired with the largest share of the replay's work explains the
+    replay. On a tie, the shortest recording is chosen, then the one that comes right after the recording chosen for the
+    previous replay, because engines replay the parts of a model in the order of their capture.
     """
     work = replayed_work(rank_trace)
     if work.is_empty():
@@ -172,7 +172,7 @@ class _Choice:
         return self._known_shapes[number]
 
     def _of_size(self, batch_size: int | None) -> list[int]:
-        """Return the captures for a batch size, or for the next larger one."""
+        """Return the captures for a batch size, or for the next larger one; all captures if neither exists."""
         captures = [number for number, one in enumerate(self._candidates) if one.sequence.how == CAPTURE]
         sizes = {self._candidates[number].sequence.batch_size for number in captures} - {None}
         padded = min(
@@ -198,7 +198,7 @@ class _Choice:
         return None if best is None else best[1:]
 
     def _highest_share(self, first: int, last: int, number: int) -> float:
-        """Return the largest share of the replay that a candidate could explain, given its counts of kernels and copies."""
+        """Return how much of the replay a candidate can explain at most, given its counts of kernels and copies."""
         sequence = self._candidates[number].sequence
         kinds = Counter(_compared_kind(kind) for kind in sequence.kinds.tolist())
         own = Counter(self._kinds[first:last].tolist())

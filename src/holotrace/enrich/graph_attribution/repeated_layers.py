@@ -39,8 +39,7 @@ _COMPARED = 4
 _MOST = 0.5
 _FREQUENT = 0.25
 _LEAST_SHARE = 0.5
-"""Layers must contain at least this share of the kernels; if fewer kernels repeat, the model's layers are not the
-reason.
+"""At least this share of the kernels must be in layers; otherwise, what repeats is not the model's layers.
 """
 
 _ATTENTION = re.compile(
@@ -173,7 +172,7 @@ def _are_layers(kernels: _Rows, part: _Anchors) -> bool:
 
 
 def _in_step(rows: _Anchors, first: int) -> _Bools:
-    """Return which anchors run exactly once after each run of the anchor `first`, and before its next run."""
+    """Return which anchors run exactly once between each run of the anchor `first` and its next run."""
     own = rows[first]
     in_step: _Bools = (rows > own).all(axis=1) & (rows[:, :-1] < own[1:]).all(axis=1)
     in_step[first] = True

@@ -75,8 +75,8 @@ def annotation_of_work(rank_trace: RankTrace) -> pl.DataFrame:
 
     If annotations on streams were recorded, it is the shortest annotation on the same device and stream in which the work
     begins. Otherwise, it is the shortest host annotation around the launch on the launching thread. If this thread has no
-    annotation around the launch, it is the shortest around the launch on another thread of the process, such as a main thread
-    that waits for the backward pass.
+    annotation around the launch, it is the shortest annotation around the launch on another thread of the process, such
+    as a main thread that waits for the backward pass.
 
     Returns:
         The rows of `device_work`, in the same order: event_index uint32, annotation_index uint32 (event_index of the

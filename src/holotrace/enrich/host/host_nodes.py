@@ -61,8 +61,8 @@ def runtime_owner(rank_trace: RankTrace) -> pl.DataFrame:
 def device_owner(rank_trace: RankTrace) -> pl.DataFrame:
     """Return the node that caused each kernel, copy and memset.
 
-    This is the innermost node around the launch on the same thread. If no operator is around the launch, or the launch is
-    unknown, it is the operator with the same external id.
+    This is the innermost node around the launch on the same thread. If no operator is around the launch, or the launch
+    is unknown, the operator with the same external id is used instead.
 
     Returns:
         event_index   uint32  of the device row

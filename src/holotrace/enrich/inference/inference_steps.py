@@ -67,7 +67,7 @@ class InferenceSteps(NamedTuple):
 
 @derived_under_rules
 def inference_steps(rank_trace: RankTrace, patterns: tuple[str, ...] = ()) -> InferenceSteps:
-    """Return the steps of inference of a rank.
+    """Return the inference steps of a rank.
 
     Names of ranges mark the steps, according to `patterns` and the rules of `holotrace.enrich.inference.step_names`. If no
     names mark steps, the repeated forward passes of a model are the steps, provided that shapes or the module's class show
@@ -217,7 +217,7 @@ def _of_passes(passes: Passes, engine: str | None, last_ns: int | None = None) -
 
 
 def _as_profiler_steps(rank_trace: RankTrace, table: pl.DataFrame) -> pl.DataFrame:
-    """If each pass has its own `ProfilerStep`, use the profiler steps, because their ends are known."""
+    """If each pass has its own `ProfilerStep`, return the profiler steps instead, because their ends are known."""
     known = steps(rank_trace).sort("start_ns")
     rows = rows_of_windows(known, table["start_ns"].to_numpy())
     if (rows < 0).any() or len(np.unique(rows)) < len(rows):

@@ -56,8 +56,7 @@ _OF_SOME = ("microbatch", "global_chunk", "instance", "message_bytes")
 
 
 def _late_starts(steps: pl.DataFrame) -> pl.DataFrame:
-    """Return one operation per rank and step: the delay from the first rank's start of the step to this rank's
-    start."""
+    """Return one operation per rank and step: the delay between the first rank's start and this rank's start."""
     first = pl.col("start_ns").min().over("step")
     late = steps.select("rank", "step", first.alias("start_ns"), (pl.col("start_ns") - first).alias("duration_ns"))
     return late.with_columns(pl.lit(STEP_START).alias("kind"), pl.lit(0, pl.Int64).alias("sequence"))
