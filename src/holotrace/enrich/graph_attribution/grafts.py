@@ -154,8 +154,8 @@ def may_graft(rank_trace: RankTrace) -> bool:
 def _named_by_themselves(rank_trace: RankTrace, work: pl.DataFrame) -> _Part:
     """Return the nodes of work that no recording explains.
 
-    The module may be named in an annotation of the graph's node, the operator in the name of a kernel that
-    torch.compile generated. Otherwise, the order of the kernels may show the layer.
+    An annotation of the graph's node may name the module, and the name of a kernel that torch.compile generated shows
+    the operator. Otherwise, the order of the kernels may show the layer.
     """
     modules = of_events(annotated_modules(rank_trace), work["event_index"])["module"]
     layers = _layers(rank_trace, work, modules)
