@@ -189,7 +189,8 @@ def _without_names(rank_trace: RankTrace, findings: tuple[str, ...]) -> Inferenc
         reason = (
             "no forward pass is repeated"
             if table.is_empty()
-            else "nothing shows whether the repeated forward passes are prefill or decode (record_shapes=True records tokens)"
+            else "nothing shows whether the repeated forward passes are prefill or decode "
+            "(record_shapes=True records tokens)"
         )
         sentence = f"no inference steps: no range is named like a step, and {reason}; {_ADVICE}"
     return InferenceSteps(pl.DataFrame(schema=STEP_COLUMNS), (*findings, sentence))

@@ -21,7 +21,7 @@ Kind: TypeAlias = Literal["prefill", "decode", "mixed", "denoising"]
 KINDS: tuple[Kind, ...] = ("prefill", "decode", "mixed", "denoising")
 
 RULES_VARIABLE = "HOLOTRACE_STEP_NAMES"
-"""Environment variable: path of a rule file with a list `rules` of objects, each with `pattern`, `engine` and `kind`."""
+"""Environment variable: path of a rule file with a list `rules` of objects with `pattern`, `engine` and `kind`."""
 
 SUMS = tuple(f"{phase}_{name}" for phase in ("c", "g") for name in ("sq", "sk", "sqsq", "sqsk"))
 """Sums over the requests in prefill (c) and decode (g): new tokens q, tokens k that they attend to, and products q·q and q·k."""
