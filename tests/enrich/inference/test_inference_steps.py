@@ -281,9 +281,9 @@ def test_passes_of_an_encoder_are_no_steps() -> None:
     result = found(builder)
     assert result.table.is_empty()
     assert result.findings[0] == (
-        "no inference steps: no range is named like a step, and nothing shows whether the repeated forward passes prefill or "
-        'decode (record_shapes=True records tokens); name the steps with record_function("decode bs=8"), or pass the pattern '
-        "of their names"
+        "no inference steps: no range is named like a step, and nothing shows whether the repeated forward passes are "
+        'prefill or decode (record_shapes=True records tokens); name the steps with record_function("decode bs=8"), '
+        "or pass the pattern of their names"
     )
 
 

@@ -11,7 +11,7 @@ from holotrace.algorithms.common_subsequence import NO_PARTNER, common_subsequen
 
 _Int64 = npt.NDArray[np.int64]
 UNNAMED = -1
-"""The number in place of a kernel name that was not recorded, as on NVIDIA."""
+"""Stands for the name of a kernel if it was not recorded; launches on NVIDIA GPUs do not record it."""
 
 
 class Work(NamedTuple):
@@ -29,9 +29,9 @@ def aligned(replayed: Work, streams: _Int64, captured: Work) -> _Int64:
     """Return the captured launch of each replayed kernel, copy or memset, `NO_PARTNER` if unknown.
 
     Each stream runs its kernels in the order of their launches. So the streams are aligned one by one, beginning with
-    the stream with the most work. Each is aligned by a longest common subsequence with the launches that are still
-    unpaired. Launches without a name are paired last: if as many launches as kernels remain between two neighbouring
-    pairs, and their kinds agree, they are paired in order.
+    the stream with the most work. A longest common subsequence pairs each stream's kernels with the launches that are
+    still unpaired. Launches without a name are paired last: if as many launches as kernels remain between two
+    neighbouring pairs, and their kinds agree, they are paired in order.
     """
     partner = np.full(len(streams), NO_PARTNER, np.int64)
     is_left = np.ones(len(captured.names), np.bool_)
@@ -62,7 +62,8 @@ def _in_order(replayed: Work, captured: Work) -> _Int64:
 def _with_unnamed(found: _Int64, replayed: Work, captured: Work) -> _Int64:
     """Also pair unnamed launches with the replayed work between the same two neighbouring pairs.
 
-    The numbers of launches and of replayed kernels, copies and memsets must be equal, and their kinds must agree.
+    This requires as many unnamed launches as replayed kernels, copies and memsets between the two pairs, with the same
+    kinds.
     """
     rows = np.concatenate([[-1], np.flatnonzero(found != NO_PARTNER), [len(found)]])
     others = np.concatenate([[-1], found[rows[1:-1]], [len(captured.names)]])

@@ -31,7 +31,7 @@ _Rows = npt.NDArray[np.int64]
 _LEAST_SHARE = {CAPTURE: 0.5}
 _LEAST_SHARE_ELSEWHERE = 0.8
 """A recording explains a replay only if it can be paired with at least this share of the replay's work. For recordings
-without graphs the share is higher, because they may contain similar kernels of other work.
+without graphs, the share is higher, because other work in them may have run similar kernels.
 """
 
 
@@ -65,7 +65,7 @@ class _Candidate(NamedTuple):
 
 
 def references_of(rank_trace: RankTrace) -> tuple[RankTrace, ...]:
-    """Return the recordings that may explain the graphs of a rank: its captures, and the rank itself."""
+    """Return the recordings that may explain the graphs of a rank: its captures, and its own trace."""
     return (*(capture.trace for capture in rank_trace.captures), rank_trace.unselected)
 
 
@@ -73,10 +73,10 @@ def references_of(rank_trace: RankTrace) -> tuple[RankTrace, ...]:
 def replays(rank_trace: RankTrace) -> tuple[Replay, ...]:
     """Return every launch of a graph, in order, with the recording that explains it.
 
-    Captures for the replay's batch size or, because engines pad batches, for the next larger one are tried first. The
-    recording with the largest share of common work explains the replay. On a tie, the shortest recording is chosen,
-    then the one that follows the recording of the previous replay, because engines replay the parts of a model in the
-    order of their capture.
+    Captures for the replay's batch size are tried first; if there are none, captures for the next larger size, because
+    engines pad batches. The recording that can be paired with the largest share of the replay's work explains the
+    replay. On a tie, the shortest recording is chosen, then the one that comes right after the recording chosen for the
+    previous replay, because engines replay the parts of a model in the order of their capture.
     """
     work = replayed_work(rank_trace)
     if work.is_empty():
@@ -155,7 +155,7 @@ class _Choice:
         return Match(reference, sequence.how, np.append(sequence.nodes, NO_PARENT)[partner], is_sure)
 
     def _is_sure(self, chosen: int, compared: list[int] | range) -> bool:
-        """Return whether all compared recordings of the same work have the same shapes."""
+        """Return whether all compared recordings with the same work as the chosen one have its shapes too."""
         equal = [number for number in compared if self._same[number] == self._same[chosen]]
         return all(self._shapes(number) == self._shapes(chosen) for number in equal)
 
@@ -172,7 +172,7 @@ class _Choice:
         return self._known_shapes[number]
 
     def _of_size(self, batch_size: int | None) -> list[int]:
-        """Return the captures for a batch size, or for the next larger one."""
+        """Return the captures for a batch size, or for the next larger one; all captures if neither exists."""
         captures = [number for number, one in enumerate(self._candidates) if one.sequence.how == CAPTURE]
         sizes = {self._candidates[number].sequence.batch_size for number in captures} - {None}
         padded = min(
@@ -198,7 +198,7 @@ class _Choice:
         return None if best is None else best[1:]
 
     def _highest_share(self, first: int, last: int, number: int) -> float:
-        """Return the largest share of the replay that a candidate could explain, given its counts of each kind."""
+        """Return how much of the replay a candidate can explain at most, given its counts of kernels and copies."""
         sequence = self._candidates[number].sequence
         kinds = Counter(_compared_kind(kind) for kind in sequence.kinds.tolist())
         own = Counter(self._kinds[first:last].tolist())
@@ -222,7 +222,7 @@ def _compared_kind(kind: int) -> int:
 
 
 def _first_equal(candidates: list[_Candidate]) -> list[int]:
-    """Return, for each candidate, the first candidate with equal names and kinds; layers are often equal."""
+    """Return, for each candidate, the first candidate with equal names and kinds; many layers are equal."""
     first: dict[tuple[object, ...], int] = {}
     return [
         first.setdefault((one.sequence.names, one.sequence.kinds.tobytes()), number)

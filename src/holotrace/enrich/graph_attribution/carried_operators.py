@@ -1,9 +1,9 @@
 """Suggests operators for the layers of a graph, from the layers of other recordings.
 
-A recording may run the same layers with partly different kernels, for example a prefill if the graph is a decode step.
-Such a recording has too few kernels in common with a replay to explain it. But kernels with equal names at the same
-position of a layer probably have the same operators. These operators are hints, shown beside a kernel; no table
-contains them.
+A recording may run the same layers with partly different kernels, for example if it contains a prefill and the graph is
+a decode step. Such a recording has too few kernels in common with a replay to explain it. But kernels with equal names
+at the same position of a layer probably have the same operators. These operators are hints, shown beside a kernel; no
+table contains them.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ def carried_operators(rank_trace: RankTrace) -> dict[int, str]:
 
 
 def _recorded_layers(rank_trace: RankTrace) -> Iterator[_Layer]:
-    """Yield the distinct layers of all recordings that name operators."""
+    """Yield the distinct layers of all recordings, with the operators of their kernels."""
     seen: set[tuple[tuple[str, str], ...]] = set()
     for reference in references_of(rank_trace):
         sequences = (*captured_sequences(reference), *eager_sequences(reference))[:_MOST_SEQUENCES]

@@ -27,7 +27,7 @@ from holotrace.store.trace import RankTrace
 _Rows = npt.NDArray[np.int64]
 
 _GRAFTED = (NodeClass.OPERATOR, NodeClass.MODULE, NodeClass.LIGHTNING_MODULE, NodeClass.OPTIMIZER)
-"""Annotations and steps are not repeated, because they name times of the recording, not of the replay."""
+"""Annotations and steps are not repeated, because they mark times in the recording, not in the replay."""
 
 GENERATED_KERNEL = r"^triton_[a-z]{2,4}_fused"
 """For each kernel that Inductor generates, an operator with the same name is recorded: `triton_poi_fused_add_0`."""
@@ -136,7 +136,7 @@ def _explained(rank_trace: RankTrace, work: pl.DataFrame) -> _Part:
 
 
 def _placed(nodes: pl.DataFrame, template: _Template, before: int, launch: dict[str, Any]) -> pl.DataFrame:
-    """Return the nodes of one replay, which come after `before` nodes of earlier replays."""
+    """Return the nodes of one replay; `before` is the number of nodes of earlier replays."""
     return nodes.with_columns(
         pl.Series("above", np.where(template.above == NO_PARENT, NO_PARENT, template.above + before)),
         launch_index=pl.lit(launch["launch_index"], pl.UInt32),
@@ -154,8 +154,8 @@ def may_graft(rank_trace: RankTrace) -> bool:
 def _named_by_themselves(rank_trace: RankTrace, work: pl.DataFrame) -> _Part:
     """Return the nodes of work that no recording explains.
 
-    The module may be named in an annotation of the graph's node, the operator in the name of a kernel that
-    torch.compile generated. Otherwise, the order of the kernels may show the layer.
+    An annotation of the graph's node may name the module, and the name of a kernel that torch.compile generated shows
+    the operator. Otherwise, the order of the kernels may show the layer.
     """
     modules = of_events(annotated_modules(rank_trace), work["event_index"])["module"]
     layers = _layers(rank_trace, work, modules)

@@ -99,7 +99,7 @@ class _Search:
         return self._known[key]
 
     def passes(self, replayed: list[tuple[int, int]]) -> Iterator[tuple[int, int]]:
-        """Yield the range of replays [first, last) of each pass through the model."""
+        """Yield, for each pass through the model, its range of replays [first, last)."""
         around = self._annotations(self._launches.gather([first for first, _ in replayed]))
         contents = [self._kernels[first:last].tobytes() for first, last in replayed]
         begin = 0

@@ -1,4 +1,4 @@
-"""Compares kernel names across recordings, some of which mangle the names, or name a copy differently."""
+"""Compares kernel names across recordings: some recordings mangle the names, or have other names for copies."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 COPY, MEMSET = "\x1fcopy", "\x1fmemset"
-"""Common names for all copies and for all memsets; no kernel has such a name."""
+"""One name for all copies, and one for all memsets; no kernel has such a name."""
 
 _COPIES = re.compile(r"^(Memcpy|CopyDevice|CopyHost|__amd_rocclr_copy)", re.IGNORECASE)
 _MEMSETS = re.compile(r"^(Memset|__amd_rocclr_fill)", re.IGNORECASE)

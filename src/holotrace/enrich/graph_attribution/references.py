@@ -144,7 +144,7 @@ def _launch_calls(rank_trace: RankTrace, calls: pl.DataFrame, texts: pl.Series) 
 
 
 def _with_compiled_names(rank_trace: RankTrace, launched: pl.DataFrame) -> pl.DataFrame:
-    """Name the kernels that torch.compile's operators launched; these operators record the names."""
+    """Name the kernels that operators of torch.compile launched; these operators record the kernel names."""
     compiled = rank_trace.table("compiled_kernels", ["event_index", "kernel_name"])
     if compiled.is_empty():
         return launched
@@ -156,7 +156,7 @@ def _with_compiled_names(rank_trace: RankTrace, launched: pl.DataFrame) -> pl.Da
 
 
 def _kind(call: str) -> EventKind | None:
-    """Return the kind of work that a call launches; None for no work or a graph."""
+    """Return the kind of work that a call launches; None if it launches nothing or a graph."""
     if _NO_WORK.search(call):
         return None
     if _LAUNCH.search(call):

@@ -39,7 +39,8 @@ _COMPARED = 4
 _MOST = 0.5
 _FREQUENT = 0.25
 _LEAST_SHARE = 0.5
-"""Layers must contain at least this share of the kernels; less repetition does not come from the model's layers."""
+"""At least this share of the kernels must be in layers; otherwise, what repeats is not the model's layers.
+"""
 
 _ATTENTION = re.compile(
     r"attention|attn|fmha|flash|sdpa|(?<![a-z])mla|selective_scan|mamba|ssd_|delta_rule|wkv", re.IGNORECASE
@@ -93,9 +94,9 @@ def _parts(kernels: _Rows, attention_count: int | None) -> list[_Anchors]:
     """Return the anchors of each part, for the most plausible number of layers.
 
     A model has at most as many layers as attention calls. A number of layers is plausible if it gives at least half as
-    many anchors as the best number. The largest plausible number is chosen, because two kinds of layers may alternate.
-    If the number of attention calls is unknown, the number with the largest share of equal layers is chosen, because
-    otherwise half a layer could be mistaken for a layer.
+    many anchors as the number with the most anchors. The largest plausible number is chosen: if two kinds of layers
+    alternate, a smaller number would join them in pairs. If the number of attention calls is unknown, the number with
+    the largest share of equal layers is chosen, because otherwise half a layer could be mistaken for a layer.
     """
     candidates = {
         count: parts
@@ -123,7 +124,7 @@ def _equal_share(kernels: _Rows, parts: list[_Anchors]) -> float:
 
 
 def _layer_counts(kernels: _Rows) -> list[int]:
-    """Return the possible numbers of layers n: some kernel occurs n times, or a small multiple of n."""
+    """Return each possible number of layers n: some kernel occurs n times, or a small multiple of n times."""
     occurrences = np.unique(np.unique(kernels, return_counts=True)[1])
     numbers = {
         int(count) // repeats
@@ -171,7 +172,7 @@ def _are_layers(kernels: _Rows, part: _Anchors) -> bool:
 
 
 def _in_step(rows: _Anchors, first: int) -> _Bools:
-    """Return which anchors run exactly once after each run of the anchor `first`, and before its next run."""
+    """Return which anchors run exactly once between each run of the anchor `first` and its next run."""
     own = rows[first]
     in_step: _Bools = (rows > own).all(axis=1) & (rows[:, :-1] < own[1:]).all(axis=1)
     in_step[first] = True
@@ -224,10 +225,10 @@ def _contents(kernels: _Rows, firsts: _Rows) -> list[bytes]:
 def _kernels_before_first_anchor(kernels: _Rows, is_norm: _Bools, first: int, usual: _Rows) -> int:
     """Return how many kernels of a layer come before its first anchor.
 
-    Kernels between the anchors of two layers may end one layer or begin the next. Before the first layer's first
-    anchor, kernels that also precede the first anchor in other layers begin the layer. If there are none, the layer may
-    begin with a normalisation: the first layer often uses a different normalisation kernel, because in later layers the
-    kernel also adds the residual.
+    Kernels between the anchors of two layers may end one layer or begin the next. Kernels right before the first anchor
+    of the first layer belong to this layer if the other layers run the same kernels before their first anchors. If
+    there are no such kernels, the layer may begin with a normalisation: the first layer often uses a different
+    normalisation kernel, because in later layers the kernel also adds the residual.
     """
     before = min(first, len(usual) - 1)
     same = kernels[first - before : first] == usual[len(usual) - before :]

@@ -75,8 +75,8 @@ def annotation_of_work(rank_trace: RankTrace) -> pl.DataFrame:
 
     If annotations on streams were recorded, it is the shortest annotation on the same device and stream in which the work
     begins. Otherwise, it is the shortest host annotation around the launch on the launching thread. If this thread has no
-    annotation around the launch, it is the shortest around the launch on another thread of the process, such as a main thread
-    that waits for the backward pass.
+    annotation around the launch, it is the shortest annotation around the launch on another thread of the process, such
+    as a main thread that waits for the backward pass.
 
     Returns:
         The rows of `device_work`, in the same order: event_index uint32, annotation_index uint32 (event_index of the
@@ -134,7 +134,7 @@ def _of_process(table: pl.DataFrame, process: pl.Series) -> pl.DataFrame:
 
 
 def innermost_of(annotations: pl.DataFrame, moments: pl.DataFrame, keys: Sequence[str]) -> npt.NDArray[np.int64]:
-    """Return, for each `moment`, the row of the shortest annotation with the same keys that covers it, or NO_OWNER.
+    """Return, for each `moment`, the row of the shortest annotation around it with the same keys, or NO_OWNER.
 
     `annotations` has start_ns and end_ns, `moments` has `moment` (in ns or null), and both have the keys.
     """
@@ -152,7 +152,7 @@ def innermost_of(annotations: pl.DataFrame, moments: pl.DataFrame, keys: Sequenc
 def _groups(
     table: pl.DataFrame, keys: Sequence[str], chosen: pl.Series | None
 ) -> dict[tuple[object, ...], npt.NDArray[np.int64]]:
-    """Return {combination of keys: its row numbers}; rows that `chosen` filters out are numbered too."""
+    """Return {combination of keys: its row numbers}; the numbers include rows that `chosen` left out of `table`."""
     original = np.arange(len(table)) if chosen is None else np.flatnonzero(chosen.to_numpy())
     grouped = table.select(keys).with_columns(pl.Series("row", original)).drop_nulls().group_by(keys).agg("row")
     return dict(zip(grouped.select(keys).iter_rows(), (rows.to_numpy() for rows in grouped["row"]), strict=True))

@@ -97,7 +97,7 @@ def call_paths(rank_trace: RankTrace, *, in_steps: bool, with_modules: bool = Tr
 
 
 class _Calls(NamedTuple):
-    """The host nodes, and the nodes that are part of paths (calls).
+    """The host nodes. Nodes that are part of paths are named calls.
 
     nodes      all of `host_nodes`, with times, `kind` (-1 if a node is not part of paths) and `name`
     parent     row of the node around each node
@@ -233,7 +233,7 @@ def _phase_rows(calls: _Calls, kernels: pl.DataFrame) -> pl.DataFrame:
 
 
 def _with_sums_of_made(rows: pl.DataFrame, is_made: _Bools) -> pl.DataFrame:
-    """Sum the rows below each phase and backward module to get its total times, because it has no event of its own."""
+    """Set the total times of phases and backward modules, which have no events, to the sums of the rows below them."""
     parent = rows["parent"].to_numpy()
     totals = {name: rows[name].to_numpy().copy() for name in ("host_total_ns", "device_total_ns")}
     for below in reversed(levels(parent)):
@@ -251,7 +251,7 @@ def _is_in_step(rank_trace: RankTrace, event_index: pl.Series) -> _Bools:
 
 
 def _with_texts(rank_trace: RankTrace, paths: pl.DataFrame) -> pl.DataFrame:
-    """Replace numbers with strings, and prefix each path with the paths around it."""
+    """Replace numbers with strings; the text of each path begins with the text of the path above it."""
     texts: dict[int, str] = {NO_PARENT: ""}
     names = _names(rank_trace, paths)
     for number, above, kind, name in zip(paths["number"], paths["above"], paths["kind"], names, strict=True):

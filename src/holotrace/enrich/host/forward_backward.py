@@ -111,7 +111,7 @@ def _arrows(rank_trace: RankTrace, columns: list[str]) -> pl.DataFrame:
 
 
 def _only_operators(arrows: pl.DataFrame, operators: pl.DataFrame) -> npt.NDArray[np.int64]:
-    """Return the only operator that begins at each arrow end, or `NO_MATCH` or `SEVERAL`.
+    """Return the operator that begins at each arrow end if there is only one, else `NO_MATCH` or `SEVERAL`.
 
     A join would take ten times as long.
     """
@@ -128,7 +128,7 @@ def _only_operators(arrows: pl.DataFrame, operators: pl.DataFrame) -> npt.NDArra
 
 
 def _by_sequence_number(rank_trace: RankTrace, operators: pl.DataFrame, with_arrow: pl.Series) -> pl.DataFrame:
-    """Match the backward operators without an arrow by their sequence numbers."""
+    """Match backward operators that have no arrow with forward operators, by their sequence numbers."""
     is_backward = pl.col("forward_thread_id").fill_null(0) > 0
     numbered = operators.drop_nulls("sequence_number").sort("start_ns", maintain_order=True)
     all_backward = numbered.filter(is_backward).select("sequence_number", "start_ns", "event_index")

@@ -73,7 +73,7 @@ def without_addresses(names: pl.Series) -> pl.Series:
 
 
 def classes_by_name(names: pl.Series, otherwise: npt.NDArray[np.uint8], strings: pl.Series) -> npt.NDArray[np.uint8]:
-    """Return the NodeClass of each range, based on its name; where the name does not identify it, return `otherwise`.
+    """Return the NodeClass of each range according to its name, or from `otherwise` if the name does not identify it.
 
     Args:
         names: string ids.

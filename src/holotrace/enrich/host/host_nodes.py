@@ -33,7 +33,7 @@ def host_nodes(rank_trace: RankTrace) -> pl.DataFrame:
         comes after all nodes around it:
 
         node          uint32  the row number
-        event_index   uint32  null on nodes that are not events: the plugin's roots and backward nodes
+        event_index   uint32  null on nodes that are not events: roots and backward nodes of the TensorBoard plugin
         tree          int32   the thread
         parent        int64   row of the node around it; -1 if there is none
         depth         int32   number of nodes around it
@@ -41,7 +41,7 @@ def host_nodes(rank_trace: RankTrace) -> pl.DataFrame:
         name          uint32  string id; null on roots; the module's name on backward nodes
         start_ns      int64
         end_ns        int64
-        of_parent_ns  int64   time outside earlier siblings, to subtract from the parent's self time
+        of_parent_ns  int64   time that overlaps no earlier sibling, to subtract from the parent's self time
         is_counted    bool    an operator of the operator tables: not a step, data loader, optimizer or DDP wrapper
     """
     return _with_replayed(rank_trace).nodes if may_graft(rank_trace) else recorded_nodes(rank_trace)
@@ -61,8 +61,8 @@ def runtime_owner(rank_trace: RankTrace) -> pl.DataFrame:
 def device_owner(rank_trace: RankTrace) -> pl.DataFrame:
     """Return the node that caused each kernel, copy and memset.
 
-    This is the innermost node around the launch on the same thread. If no operator is around the launch, or the launch is
-    unknown, it is the operator with the same external id.
+    This is the innermost node around the launch on the same thread. If no operator is around the launch, or the launch
+    is unknown, the operator with the same external id is used instead.
 
     Returns:
         event_index   uint32  of the device row

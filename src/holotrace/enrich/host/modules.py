@@ -42,7 +42,7 @@ def module_of(rank_trace: RankTrace) -> pl.DataFrame:
 
 @derived
 def backward_passes(rank_trace: RankTrace) -> pl.DataFrame:
-    """Return the ranges of the backward pass that compute the gradients of operators, each with the forward operator.
+    """Return the ranges of the backward pass that compute the gradients of operators, each with its forward operator.
 
     A range is the outermost `evaluate_function` of autograd around a backward operator with a known forward operator. If no
     `evaluate_function` is around the backward operator, the range is the operator itself. A gradient accumulation is

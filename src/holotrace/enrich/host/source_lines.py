@@ -47,7 +47,7 @@ _OF_EVENT = {
 }
 _OF_ENGINE = r"^autograd::engine::evaluate_function"
 _RUNS_BACKWARD = r"^<built-in .*\brun_backward\b"
-"""While this function waits, autograd's threads compute gradients; in jobs without a device, it does so itself."""
+"""While this function waits, autograd's threads compute gradients; in jobs without a device, it computes them."""
 
 
 class HostLines(NamedTuple):
@@ -83,7 +83,7 @@ class HostLines(NamedTuple):
 
 
 class _Owners(NamedTuple):
-    """The line of each range that determines a line, and the row of the line's frame; -1 for other ranges."""
+    """The line that each range determines, and the row of its frame; -1 if a range around it determines both."""
 
     line: _Rows
     frame: _Rows

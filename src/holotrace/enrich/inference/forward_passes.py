@@ -111,7 +111,7 @@ def _outermost(ranges: pl.DataFrame) -> pl.DataFrame:
 
 
 def _most_repeated(ranges: pl.DataFrame) -> pl.DataFrame:
-    """Return the ranges with the name that takes the most time in total, among names that occur several times."""
+    """Among names that occur several times, return the ranges of the name with the longest total time."""
     time = (pl.col("end_ns") - pl.col("start_ns")).sum().alias("time")
     repeated = ranges.group_by("name").agg(pl.len().alias("count"), time).filter(pl.col("count") > 1)
     if repeated.is_empty():

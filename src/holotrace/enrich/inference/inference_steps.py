@@ -54,7 +54,7 @@ class InferenceSteps(NamedTuple):
         token_count, prefill_token_count, decode_token_count        int64  new tokens; null if unknown
         padded_token_count    int64   tokens computed, padding included; null if equal to token_count or unknown
         attention_pair_count  int64   query-key pairs that causal attention computes, in one head of one layer; null
-                                      if the step's name does not contain the token counts to compute it from
+                                      if the step's name does not contain the token counts to compute them
         start_ns, end_ns      int64   the range on the host
         until_ns              int64   work that the host launches from start_ns until this time belongs to the step
 
@@ -67,7 +67,7 @@ class InferenceSteps(NamedTuple):
 
 @derived_under_rules
 def inference_steps(rank_trace: RankTrace, patterns: tuple[str, ...] = ()) -> InferenceSteps:
-    """Return the steps of inference of a rank.
+    """Return the inference steps of a rank.
 
     Names of ranges mark the steps, according to `patterns` and the rules of `holotrace.enrich.inference.step_names`. If no
     names mark steps, the repeated forward passes of a model are the steps, provided that shapes or the module's class show
@@ -143,7 +143,7 @@ def _last_ns(rank_trace: RankTrace) -> int:
 
 
 def _pairs(said: StepName) -> int | None:
-    """Return the number of token pairs if each new token attends to one token more than the last (a causal mask)."""
+    """Return the number of token pairs if each new token attends to one token more than its predecessor (causal)."""
     sums = said.sums
     if not sums or any(
         sums[f"{of}_sqsq"] > sums[f"{of}_sqsk"] for of in ("c", "g")
@@ -189,7 +189,8 @@ def _without_names(rank_trace: RankTrace, findings: tuple[str, ...]) -> Inferenc
         reason = (
             "no forward pass is repeated"
             if table.is_empty()
-            else "nothing shows whether the repeated forward passes prefill or decode (record_shapes=True records tokens)"
+            else "nothing shows whether the repeated forward passes are prefill or decode "
+            "(record_shapes=True records tokens)"
         )
         sentence = f"no inference steps: no range is named like a step, and {reason}; {_ADVICE}"
     return InferenceSteps(pl.DataFrame(schema=STEP_COLUMNS), (*findings, sentence))
@@ -217,7 +218,7 @@ def _of_passes(passes: Passes, engine: str | None, last_ns: int | None = None) -
 
 
 def _as_profiler_steps(rank_trace: RankTrace, table: pl.DataFrame) -> pl.DataFrame:
-    """If each pass has its own `ProfilerStep`, use the profiler steps, because their ends are known."""
+    """If each pass has its own `ProfilerStep`, return the profiler steps instead, because their ends are known."""
     known = steps(rank_trace).sort("start_ns")
     rows = rows_of_windows(known, table["start_ns"].to_numpy())
     if (rows < 0).any() or len(np.unique(rows)) < len(rows):

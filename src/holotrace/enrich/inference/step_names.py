@@ -21,7 +21,7 @@ Kind: TypeAlias = Literal["prefill", "decode", "mixed", "denoising"]
 KINDS: tuple[Kind, ...] = ("prefill", "decode", "mixed", "denoising")
 
 RULES_VARIABLE = "HOLOTRACE_STEP_NAMES"
-"""Environment variable with the path of a rule file: a list `rules` of objects with `pattern`, `engine` and `kind`."""
+"""Environment variable: path of a rule file with a list `rules` of objects with `pattern`, `engine` and `kind`."""
 
 SUMS = tuple(f"{phase}_{name}" for phase in ("c", "g") for name in ("sq", "sk", "sqsq", "sqsk"))
 """Sums over the requests in prefill (c) and decode (g): new tokens q, tokens k that they attend to, and products q·q and q·k."""
@@ -59,7 +59,7 @@ class StepRule:
     is_draft     whether the step runs the draft model of speculative decoding
     is_verifying whether the step checks drafted tokens; if so, it has several tokens for each request
     holds_steps  whether the range contains several steps, such as all denoising steps of an image
-    is_common    whether other programs use the name too; if so, it marks a step only if the work inside is of this kind
+    is_common    whether other programs use the name too; if so, it marks a step only if the work inside confirms it
     until_next   whether the step includes work between the range and the next step, such as sampling
     """
 

@@ -22,7 +22,7 @@ _IS_CAUSAL = 5
 """Position of `is_causal` in https://docs.pytorch.org/docs/stable/generated/torch.nn.functional.scaled_dot_product_attention.html."""
 
 _LARGEST = 1 << 31
-"""Real tensors of tokens have smaller dimensions; products of two smaller dimensions fit into int64."""
+"""Shapes with a dimension of this size or more are not of tokens; products of two smaller dimensions fit into int64."""
 
 _EMBEDDINGS = {"start_ns": pl.Int64, "track_id": pl.UInt32, "batch": pl.Int64, "length": pl.Int64}
 _ATTENTIONS = {"start_ns": pl.Int64, "queries": pl.Int64, "keys": pl.Int64, "is_causal": pl.Boolean}

@@ -236,7 +236,7 @@ def _single(facts: Mapping[int, FileFacts]) -> str:
 
 
 def _is_surely_one_job(facts: Mapping[int, FileFacts]) -> bool:
-    """Return whether all ranks report the same, large enough world size; if so, different hardware raises no doubt."""
+    """Return whether all ranks report the same, large enough world size; if so, they may differ in hardware."""
     sizes = {of_rank.world_size for of_rank in facts.values()}
     return None not in sizes and len(sizes) == 1 and (sizes.pop() or 0) >= len(facts)
 

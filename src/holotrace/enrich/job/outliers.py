@@ -19,14 +19,14 @@ _LEAST_SPREAD = 0.02
 
 
 def stands_out(table: pl.DataFrame, value: str, peers: Sequence[str]) -> pl.Series:
-    """Return whether each value is far above those of its peers, the rows with equal values in the columns `peers`.
+    """Return whether each value is far above those of its peers: the rows with equal values in the columns `peers`.
 
     m is the median of the peers; s is their median absolute deviation times 1.4826, but at least 2 % of m:
 
         value > 1.25 m  and  value > m + 5 s
 
-    Outliers increase the mean of the deviations, but hardly their median. Source: B. Iglewicz and D. Hoaglin, "How to Detect
-    and Handle Outliers", 1993, chapter 3.
+    The median is used because outliers hardly change it, whereas they increase the mean of the deviations. Source: B.
+    Iglewicz and D. Hoaglin, "How to Detect and Handle Outliers", 1993, chapter 3.
     """
     keys, values = list(peers), pl.col(value)
     known = table.with_columns(values.median().over(keys).alias("_median"), pl.len().over(keys).alias("_count"))

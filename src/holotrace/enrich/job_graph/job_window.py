@@ -158,9 +158,10 @@ def _chosen(
 def _on_one_clock(
     job: JobCalls, own: Mapping[int, PathWindow], without_steps: Sequence[int]
 ) -> tuple[dict[int, PathWindow], tuple[str, ...]]:
-    """Return the window of each rank's graph, on its clock: from the start of the job's window to the end of its own.
+    """Return the window of each rank's graph, on the rank's clock.
 
-    The windows of ranks without steps are clipped to the windows of the other ranks.
+    It lasts from the start of the job's window to the end of the rank's own window. The windows of ranks without steps
+    are clipped to the windows of the other ranks.
     """
     offsets = {rank: _offset_ns(job, rank, window.start_ns) for rank, window in own.items()}
     known = {rank: offset for rank, offset in offsets.items() if offset is not None} or {next(iter(own)): 0}

@@ -53,7 +53,7 @@ def placed_calls(of_ranks: Mapping[int, RankGraph], job: JobCalls, first: _Int64
 
 
 def _awaited_ns(graph: RankGraph) -> _Int64:
-    """Return how long each call lasted after its own rank stopped delaying it; `_FOREVER_NS` if the rank never did.
+    """Return how long each call lasted after its own rank stopped delaying it; `_FOREVER_NS` if it never delayed it.
 
     If a thread begins to wait late, its wait does not show when the message arrived.
     """

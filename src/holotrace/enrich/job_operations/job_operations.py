@@ -56,7 +56,7 @@ _OF_SOME = ("microbatch", "global_chunk", "instance", "message_bytes")
 
 
 def _late_starts(steps: pl.DataFrame) -> pl.DataFrame:
-    """Return one operation per rank and step: from the first rank's start of the step to this rank's start."""
+    """Return one operation per rank and step: the delay between the first rank's start and this rank's start."""
     first = pl.col("start_ns").min().over("step")
     late = steps.select("rank", "step", first.alias("start_ns"), (pl.col("start_ns") - first).alias("duration_ns"))
     return late.with_columns(pl.lit(STEP_START).alias("kind"), pl.lit(0, pl.Int64).alias("sequence"))
@@ -72,7 +72,7 @@ def _begun(calls: pl.DataFrame, began: pl.DataFrame) -> pl.DataFrame:
 
 
 def _ended_together(calls: pl.DataFrame) -> pl.DataFrame:
-    """End a message's send and receive at the first end after both began; a call that ended before that keeps its end.
+    """Let a message's send and receive end at the first end after both began; earlier ends are kept.
 
     If a host waits for the message only later, perhaps at the end of the step, the recorded end of its call is too
     late.

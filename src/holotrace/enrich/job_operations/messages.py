@@ -34,7 +34,8 @@ def messages_of(messages: pl.DataFrame, passes: pl.DataFrame) -> Messages:
     """Match messages to passes, by their order on each rank, and sends to receives.
 
     The k-th message of a kind belongs to the k-th pass of its direction that needs a message. If there are as many
-    messages as passes, the k-th message belongs to the k-th pass, and messages of passes that need none carry no data.
+    messages as passes, the k-th message belongs to the k-th pass, and the messages of passes
+    that need none carry no data.
 
     Args:
         messages: operations with a kind in `MESSAGES`.

@@ -102,7 +102,7 @@ def _ranges(rank_trace: RankTrace, kinds: tuple[EventKind, ...] | list[EventKind
 
 
 def _innermost_operators(rank_trace: RankTrace) -> Intervals:
-    """Return the innermost operators, but not communication that the host may perform itself or operators inside it."""
+    """Return the innermost operators, except communication and operators inside collectives on the host."""
     nodes = host_nodes(rank_trace)
     parent = nodes["parent"].to_numpy()
     is_operator = (nodes["node_class"] == NodeClass.OPERATOR).to_numpy()

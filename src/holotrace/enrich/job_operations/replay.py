@@ -42,7 +42,7 @@ class Replay:
     """The graph of a job's operations, which can be replayed with any operation times.
 
     An operation starts when all operations that it depends on have ended. A communication ends when the transfer time
-    has passed after the start of its last rank. Each step starts at 0 on all ranks.
+    has passed since its last rank started. Each step starts at 0 on all ranks.
     """
 
     def __init__(self, operations: pl.DataFrame, dependencies: Dependencies) -> None:

@@ -7,7 +7,7 @@ import polars as pl
 from holotrace.store.trace import RankTrace
 
 SEQUENCE_SEPARATOR = " -> "
-"""Separates kernel names in shown sequences."""
+"""Separates the kernel names in displayed sequences."""
 
 _BETWEEN_IDS = ","
 

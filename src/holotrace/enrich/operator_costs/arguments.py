@@ -28,8 +28,8 @@ class Arguments:
     recorded   `flops` and `bytes` of a generated kernel, recorded by the compiler
     sums       sums over the requests of an inference step: `c_sqsk`, …
     related    other operators that the rule reads; see `Rule.reads`
-    product_count  for rules that read the forward call, how many kernels on tensor cores the call launched; None if
-                   unknown
+    product_count  for rules that read the forward call, how many kernels on tensor cores this call (not the forward
+                   call) launched; None if unknown
     """
 
     operator: str
@@ -96,8 +96,8 @@ class Arguments:
         """Return the shapes of a list of tensors.
 
         Raises:
-            UnknownCostError: the input is not a list of shapes, or it is empty, because the profiler omits lists of
-                more than 30 tensors, https://github.com/pytorch/pytorch/blob/main/torch/csrc/profiler/util.h
+            UnknownCostError: the input is not a list of shapes, or is empty in the trace because the list has more than
+                30 tensors, see https://github.com/pytorch/pytorch/blob/main/torch/csrc/profiler/util.h
         """
         listed = self.dims[index] if -self.count <= index < self.count else None
         if not isinstance(listed, list) or not all(_is_shape(shape) for shape in listed):

@@ -100,7 +100,7 @@ class CostedCalls(NamedTuple):
 
 @derived_under_rules
 def costed_calls(rank_trace: RankTrace) -> CostedCalls:
-    """Return the calls of a rank with their costs, without communication."""
+    """Return the calls of a rank, except communication, with their costs."""
     work = device_work(rank_trace)
     asked_ns = of_work(asked_for(rank_trace), work)["asked_ns"]
     computes = work["kernel_kind"] != KernelKind.COMMUNICATION
@@ -263,7 +263,7 @@ def _calls_on_host(rank_trace: RankTrace) -> pl.DataFrame:
 
 
 def _leaves_to_inner(parent: _Rows, is_operator: _Bools, with_rule: _Rows) -> _Bools:
-    """Return whether each call contains a call that has a rule; the result then has the inner call instead."""
+    """Return whether each call contains a call with a rule; `_calls_on_host` then returns the inner call."""
     leaves = np.zeros(len(parent), np.bool_)
     above = nearest_above(parent, is_operator, with_rule)
     while len(above):

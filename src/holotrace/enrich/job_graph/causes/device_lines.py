@@ -45,7 +45,7 @@ _NO_TRACK = -1
 _SHORT_GAP_NS = 5_000
 """Device work normally starts within this time after the work that it waits for."""
 _LONG_GAP_NS = 30_000
-"""Device work that was launched in time normally starts within this time after the previous work on its stream."""
+"""Device work that was launched early enough normally starts within this time after the previous work on its stream."""
 
 
 class _Steps(NamedTuple):
@@ -130,7 +130,7 @@ def _track_of_activity(graph: EventGraph, activity: pl.Series) -> _Rows:
 def _work_causes(
     rank_trace: RankTrace, host: HostRanges, graph: EventGraph, steps: _Steps
 ) -> tuple[pl.DataFrame, _Rows]:
-    """Return the causes of host time and of device work, and for each step on a device the row of its cause."""
+    """Return the causes of host time and of device work, and, for each edge on a device, the row of its cause."""
     is_work = np.isin(steps.path_class, (PathClass.COMPUTATION, PathClass.COPY)) & (steps.track == _NO_TRACK)
     work, position = np.unique(steps.activity[is_work], return_inverse=True)
     activities = graph.activities.select("event_index", "name")[work]
@@ -159,7 +159,7 @@ def _work_causes(
 
 
 def _is_unexplained(graph: EventGraph, steps: _Steps) -> npt.NDArray[np.bool_]:
-    """Return, for each step, whether it is a gap in which device work waited for something that was not recorded.
+    """Return, for each edge, whether it is a gap in which device work waited for something that was not recorded.
 
     Such a wait is likely if the gap is long, or if other work on the rank's devices ends when the gap ends.
     """

@@ -17,11 +17,11 @@ NO_CALL = -1
 _MOST_OPEN = 16
 """For each stretch of time, consider at most this many calls: the last ones that started before the stretch ended."""
 _LATE_END_NS = 100_000
-"""A waiting thread continues within this time after the awaited call ends, and within `_LATE_END` times the wait.
+"""A waiting thread continues at most this long after the awaited call ends, and at most `_LATE_END` times the wait.
 """
 _LATE_END = 0.1
 _LEAST_COVERED = 0.5
-"""If no name shows a wait, a stretch is a wait if a call ends in it and covers at least this fraction of it."""
+"""If no name shows a wait, a stretch is one anyway when a call ends in it and covers at least this fraction of it."""
 
 
 class Segments(NamedTuple):

@@ -64,7 +64,7 @@ def roles(found: DelayCosts, ranks: Sequence[int]) -> pl.DataFrame:
 
 
 def _role() -> pl.Expr:
-    """Return the role of each rank; null for ranks that differ only by noise."""
+    """Return the role of each rank; null if the rank is neither culprit nor victim."""
     cost, wait = pl.col("cost_ns"), pl.col("wait_ns")
     suffers = (2 * pl.col("suffered_ns").fill_null(0) > wait) & (wait > cost)
     is_victim = (pl.col("passed_on_ns") > cost) | suffers

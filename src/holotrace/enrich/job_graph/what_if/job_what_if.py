@@ -54,7 +54,7 @@ JobChange: TypeAlias = Change | FasterLink | PeersMedian
 
 
 class _Lengths(NamedTuple):
-    """The lengths of edges in a replay: `within` each rank, and between ranks for each edge of `JobGraph`."""
+    """The lengths of edges in a replay: `within` for edges inside each rank, `between_ns` for edges of `JobGraph`."""
 
     within: Mapping[int, RankEdges]
     between_ns: npt.NDArray[np.float64]
@@ -87,7 +87,7 @@ def what_if_across_ranks(  # noqa: PLR0913 -- options by name
         time_range_ns: as in `holotrace.critical_path`.
         data_loading: regular expressions for the names of host ranges that load data.
         force: predict even if the unchanged replay differs from the measured length by more than 3 %.
-        executor: runs the work on the ranks.
+        executor: processes the ranks.
 
     Raises:
         InconsistentTimesError: the unchanged replay differs from the measured length by more than 3 %.
@@ -273,7 +273,7 @@ def _delays(graph: JobGraph) -> npt.NDArray[np.float64]:
 def _delayed_ends(
     graph: JobGraph, source: _Int64, target: _Int64, length: npt.NDArray[np.float64]
 ) -> tuple[_Int64, _Int64, npt.NDArray[np.float64]]:
-    """Return the edges to the ends of calls that the call's own rank delayed, each lengthened by the delay."""
+    """Return the edges to the ends of calls that were delayed by their own rank, each lengthened by the delay."""
     delays = _delays(graph)
     rows = np.flatnonzero((graph.type == JoinType.CHAIN) & (delays > 0))
     late_source, late_target = (side[rows].astype(np.int64) for side in (graph.edges.source, graph.edges.target))

@@ -73,8 +73,9 @@ def fused_experts_into(arguments: Arguments) -> Cost:
 def chosen_experts(arguments: Arguments, hidden: int = 0) -> Cost:
     """Like `fused_experts`, with the arguments `tokens, chosen experts, their scores, weights, …`, perhaps with biases.
 
-    The first four consecutive whole numbers are the size of the group that splits each expert and the rank's position
-    in this group, then the same for the group that divides the experts among its ranks.
+    The first four consecutive whole numbers after the weights describe two groups of ranks: the size of the group that
+    splits each expert and the rank's position in it, then size and position for the group that divides the experts
+    among its ranks.
     """
     weights = [index for index in arguments.tensors() if index > hidden + 2 and len(arguments.shape(index)) == 3][:2]  # noqa: PLR2004 -- experts, rows, columns
     if len(weights) != 2:  # noqa: PLR2004 -- of both products
@@ -180,7 +181,7 @@ def _cost(arguments: Arguments, tokens: tuple[int, int], chosen: int, weights: W
 
 
 def _one_product(arguments: Arguments, weights: int, result: int, choices: tuple[int, int]) -> Cost:
-    """Return the cost of one of the two products; `choices` are the tokens, and the experts that each token chooses."""
+    """Return the cost of one of the two products; `choices`: number of tokens, number of experts per token."""
     experts, columns, _ = arguments.shape(weights, 3)
     if arguments.shape(result)[-1] not in {columns, columns // 2}:
         message = "the result does not fit the weights"
