@@ -109,7 +109,7 @@ def report(
         path: where to write the report: a path or URL that ends in .html.
         title: name of the job on the page; by default the folder or file of the traces.
         overwrite: replace the file if it exists.
-        executor: runs the work on the ranks.
+        executor: processes the ranks.
 
     Raises:
         InvalidOptionError: the name does not end in .html, the file exists, or its folder cannot be written.

@@ -113,7 +113,7 @@ def check(trace: Trace, *, strict: bool = False, executor: Executor = IN_PROCESS
         trace: the job.
         strict: also check whether the files are sound, for example whether each kernel starts after its launch, and
             whether the recordings can be trusted; see `holotrace.trust`.
-        executor: runs the work on the ranks.
+        executor: processes the ranks.
 
     >>> import holotrace
     >>> from holotrace.testing import TraceBuilder

@@ -212,7 +212,7 @@ def collectives(trace: Trace, *, steps: Sequence[int] | None = None, executor: E
     Args:
         trace: the job.
         steps: count only collectives of these steps.
-        executor: runs the work of each rank.
+        executor: processes each rank.
 
     Raises:
         InvalidOptionError: a step does not exist; the message lists the existing steps.

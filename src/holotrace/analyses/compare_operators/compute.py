@@ -140,7 +140,7 @@ def compare_operators(
         compat: "torch_tb_profiler" aligns the traces as the last version of the TensorBoard plugin did: it compares only
             the first thread of the first rank of each trace, in order of time. A pair with different names is named
             `control → test`.
-        executor: runs the work of each rank.
+        executor: processes each rank.
 
     Raises:
         InvalidOptionError: `by` is neither `device` nor `host`. MissingDataError: a trace has neither operators nor device

@@ -119,7 +119,7 @@ def compare_traces(  # noqa: PLR0913 -- two sides and what to look at
             memsets; `all` for both.
         exact_names: keep full names such as `<built-in method wait of Event object at 0x7f3a>`. By default, this name becomes
             `<built-in method wait>`, because addresses differ between processes.
-        executor: runs the work of each rank.
+        executor: processes each rank.
 
     Raises:
         InvalidOptionError: `device` is not `cpu`, `gpu` or `all`, or no rank of the trace has a requested step.

@@ -176,7 +176,7 @@ def compiled_regions(
         trace: the job.
         compile_log: the folder that TORCH_TRACE named when the job was recorded, or a file in it. The log contains the compiled
             functions, the failed guards and, if recorded with INDUCTOR_PROVENANCE=1, the source lines of each kernel.
-        executor: runs the work of each rank.
+        executor: processes each rank.
 
     Raises:
         InvalidOptionError: there is no log of torch.compile at `compile_log`.

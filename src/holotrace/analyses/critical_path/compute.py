@@ -140,7 +140,7 @@ def critical_path(  # noqa: PLR0913 -- options by name
         across_ranks: find one path through all ranks instead, and return a `JobCriticalPath`. Where one rank waits for another,
             the path follows the rank that arrives later. The job's window extends from the earliest start to the latest end of
             the windows of all ranks.
-        executor: runs the work of each rank.
+        executor: processes each rank.
 
     Raises:
         InvalidOptionError: there is no such annotation, instance or range, a pattern is not a regular expression, or

@@ -95,7 +95,7 @@ def cupti_counters(trace: Trace, *, executor: Executor = IN_PROCESS) -> CuptiCou
 
     Args:
         trace: the job.
-        executor: runs the work of each rank.
+        executor: processes each rank.
 
     Source: docs/reference/analyses/cupti_counters.md derives the definitions and compares them with other tools.
 

@@ -119,7 +119,7 @@ def diagnosis(trace: Trace, *, executor: Executor = IN_PROCESS) -> Diagnosis:
 
     Args:
         trace: the job.
-        executor: runs the work of each rank.
+        executor: processes each rank.
 
     Source: docs/reference/analyses/diagnosis.md lists all rules, each with its threshold, reason and source.
 

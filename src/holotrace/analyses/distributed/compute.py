@@ -118,7 +118,7 @@ def distributed(trace: Trace, *, compat: Compat | None = None, executor: Executo
         compat: "torch_tb_profiler" counts like the TensorBoard plugin: it finds five collectives by the names of host
             events, finds their kernels by external id, matches the n-th collectives of all ranks, and takes the shortest
             duration as the transfer time.
-        executor: runs the work of each rank.
+        executor: processes each rank.
 
     Raises:
         MissingDataError: no rank has any host or device event, so none has a step.

@@ -133,7 +133,7 @@ def gpu_summary(
         trace: the job.
         parts: number of equal intervals of the time series.
         compat: "torch_tb_profiler" gives the numbers of PyTorch's TensorBoard plugin, for the same time intervals as the plugin.
-        executor: runs the work of each rank.
+        executor: processes each rank.
 
     Raises:
         InvalidOptionError: `parts` is less than 1.

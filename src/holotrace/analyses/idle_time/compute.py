@@ -96,7 +96,7 @@ def idle_time(trace: Trace, *, gap_threshold_ns: int = 30_000, executor: Executo
     Args:
         trace: the job.
         gap_threshold_ns: waits of at least this length from launch to start are `other` instead of `kernel_wait`.
-        executor: runs the work of each rank.
+        executor: processes each rank.
 
     Raises:
         InvalidOptionError: the threshold is negative.

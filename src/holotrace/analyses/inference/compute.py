@@ -218,7 +218,7 @@ def inference(
         patterns: regular expressions that match whole step names; they take priority over the engines' patterns. Named groups
             extract values from the name: `kind`, `requests`, `tokens`, `prefill_requests`, `decode_requests`,
             `prefill_tokens`, `decode_tokens`, `padded_tokens`.
-        executor: runs the work of each rank.
+        executor: processes each rank.
 
     Raises:
         InvalidOptionError: the device table does not contain the device, or a pattern is not valid.

@@ -80,7 +80,7 @@ def kernel_sequences(
         operator_name: count only operators and annotations whose names contain this string; by default, count all outermost
             operators.
         min_kernel_count: ignore calls that launched fewer kernels.
-        executor: runs the work of each rank.
+        executor: processes each rank.
 
     Raises:
         InvalidOptionError: the name is empty, no rank has such an operator, or the count is below 1.

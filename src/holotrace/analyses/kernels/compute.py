@@ -84,7 +84,7 @@ def kernels(trace: Trace, *, compat: Compat | None = None, executor: Executor = 
         trace: the job.
         compat: "torch_tb_profiler" gives the numbers of PyTorch's TensorBoard plugin. The means then include missing values as
             0, and `per_launch_shape` lacks kernels without a host thread.
-        executor: runs the work of each rank.
+        executor: processes each rank.
 
     Raises:
         MissingDataError: no rank has device work.

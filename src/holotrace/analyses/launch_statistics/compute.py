@@ -142,7 +142,7 @@ def launch_statistics(
         runtime_cutoff_ns: calls that take longer than this are slow.
         delay_cutoff_ns: work that starts more than this time after the end of its call is late.
         include_launches: fill `per_launch`, which has a row for each kernel, copy and memset.
-        executor: runs the work of each rank.
+        executor: processes each rank.
 
     Raises:
         InvalidOptionError: a cutoff is negative.

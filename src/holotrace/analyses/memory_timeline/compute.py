@@ -126,7 +126,7 @@ def memory_timeline(trace: Trace, *, executor: Executor = IN_PROCESS) -> MemoryT
 
     Args:
         trace: the job, recorded with `profile_memory=True`; otherwise, all tables are empty.
-        executor: runs the work of each rank.
+        executor: processes each rank.
 
     Source: docs/reference/analyses/memory_timeline.md derives the definitions and compares them with other tools.
 

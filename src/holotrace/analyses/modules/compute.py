@@ -85,7 +85,7 @@ def modules(trace: Trace, *, compat: Compat | None = None, executor: Executor = 
         compat: "torch_tb_profiler" lists modules as the last version of the TensorBoard plugin did: below their Python
             parents, with one row for each call inside the parent. Each row shows the totals over all calls of the module,
             without backward times.
-        executor: runs the work of each rank.
+        executor: processes each rank.
 
     Source: docs/reference/analyses/modules.md derives the definitions and compares them with other tools.
 

@@ -83,7 +83,7 @@ def operator_kernels(trace: Trace, *, include_memory: bool = False, executor: Ex
     Args:
         trace: the job.
         include_memory: count copies and memsets as well as kernels.
-        executor: runs the work of each rank.
+        executor: processes each rank.
 
     Raises:
         MissingDataError: no rank has device work.

@@ -121,7 +121,7 @@ def operator_memory(
         end_ns: end of the window, inclusive.
         compat: "torch_tb_profiler" pairs allocations with frees as the last version of the TensorBoard plugin did: by
             address alone, within the window, for CPU and CUDA devices only.
-        executor: runs the work of each rank.
+        executor: processes each rank.
 
     Source: docs/reference/analyses/operator_memory.md derives the definitions and compares them with other tools.
 

@@ -113,7 +113,7 @@ def operators(trace: Trace, *, compat: Compat | None = None, executor: Executor 
     Args:
         trace: the job.
         compat: "torch_tb_profiler" attributes device work as the last version of the TensorBoard plugin did.
-        executor: runs the work of each rank.
+        executor: processes each rank.
 
     Source: docs/reference/analyses/operators.md derives the definitions and compares them with other tools.
 

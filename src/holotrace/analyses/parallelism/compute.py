@@ -147,7 +147,7 @@ def parallelism(trace: Trace, *, executor: Executor = IN_PROCESS) -> Parallelism
 
     Args:
         trace: the job.
-        executor: runs the work of each rank.
+        executor: processes each rank.
 
     Source: docs/reference/analyses/parallelism.md derives the definitions and compares them with other tools.
 

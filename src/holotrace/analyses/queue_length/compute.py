@@ -103,7 +103,7 @@ def queue_length(trace: Trace, *, full_length: int = 1_024, executor: Executor =
         trace: the job.
         full_length: a queue of at least this length counts as full. The default is CUDA's limit: while 1,024 launches
             wait, the next launch blocks the host.
-        executor: runs the work of each rank.
+        executor: processes each rank.
 
     Raises:
         InvalidOptionError: `full_length` is less than 1.

@@ -140,7 +140,7 @@ def roofline(trace: Trace, *, device: str | None = None, executor: Executor = IN
     Args:
         trace: the job.
         device: full name of a device in the table, for files with a missing or wrong device name.
-        executor: runs the work of each rank.
+        executor: processes each rank.
 
     Raises:
         InvalidOptionError: the table does not contain this device.

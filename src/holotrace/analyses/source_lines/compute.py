@@ -115,7 +115,7 @@ def source_lines(
     Args:
         trace: the job, recorded with `with_stack=True`.
         libraries: files whose recorded names begin with one of these texts, such as `mylib`, are not user code either.
-        executor: runs the work of each rank.
+        executor: processes each rank.
 
     Source: docs/reference/analyses/source_lines.md derives the definitions.
 

@@ -120,7 +120,7 @@ def step_time(
         trace: the job.
         annotation: name of host annotations (or operators) that replace the steps, numbered from 0.
         compat: "torch_tb_profiler" gives the numbers of PyTorch's TensorBoard plugin; not possible with `annotation`.
-        executor: runs the work of each rank.
+        executor: processes each rank.
 
     Raises:
         InvalidOptionError: there is no such annotation (the message lists all annotations), or `compat` is set as well.

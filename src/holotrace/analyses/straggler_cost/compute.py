@@ -118,7 +118,7 @@ def straggler_cost(job: Trace | pl.DataFrame, *, executor: Executor = IN_PROCESS
 
     Args:
         job: a trace, or a table of operations such as `holotrace.read_operations` returns.
-        executor: runs the work of each rank, if `job` is a trace.
+        executor: processes each rank, if `job` is a trace.
 
     Raises:
         InvalidOperationsError: the table lacks a column or has invalid values.

@@ -150,7 +150,7 @@ def stragglers(
         trace: the job.
         steps: count only collectives of these steps.
         annotation: name of host annotations to use as steps, numbered from 0.
-        executor: runs the work of each rank.
+        executor: processes each rank.
 
     Raises:
         InvalidOptionError: the step or annotation does not exist; the message lists the existing ones.

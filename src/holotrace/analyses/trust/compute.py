@@ -86,7 +86,7 @@ def trust(trace: Trace, *, executor: Executor = IN_PROCESS) -> Trust:
 
     Args:
         trace: the job.
-        executor: runs the work of each rank.
+        executor: processes each rank.
 
     Source: docs/reference/analyses/trust.md lists all rules, each with its threshold, reason and source.
 

@@ -137,7 +137,7 @@ def user_annotations(
         trace: the job.
         allow: regular expressions; only annotations with a matching name are returned.
         merge_steps: count `ProfilerStep#1`, `ProfilerStep#2` … together as `ProfilerStep`.
-        executor: runs the work of each rank.
+        executor: processes each rank.
 
     Raises:
         InvalidOptionError: an expression is not valid, or no name matches; the message lists the names.

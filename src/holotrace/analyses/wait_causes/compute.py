@@ -145,7 +145,7 @@ def wait_causes(
         trace: the job.
         steps: divide only the waits in these steps.
         annotation: name of host annotations to use as steps, numbered from 0.
-        executor: runs the work of each rank.
+        executor: processes each rank.
 
     Raises:
         InvalidOptionError: the step or annotation does not exist; the message lists the existing ones.
