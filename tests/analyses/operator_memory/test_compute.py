@@ -95,7 +95,7 @@ def test_sums_of_each_operator_and_device() -> None:
 
 
 def test_blocks_live_from_allocation_to_release() -> None:
-    """Of four blocks, one is never freed, one is freed, one was allocated before the recording, one is on the host."""
+    """Of four blocks, one is never freed, one is freed, one existed before the recording, and one is on the host."""
     result = operator_memory(nested_job().builder.build())
 
     assert result.blocks.drop("rank").rows() == [

@@ -68,7 +68,8 @@ def test_host_time_belongs_to_the_innermost_line() -> None:
 def test_device_time_belongs_to_the_line_that_launched_the_work_or_called_its_forward_operator() -> None:
     """`forward` gets the 10 µs it launched and the 20 µs of its backward pass; `main` called backward and gets 8 µs.
 
-    The device is idle from 110 to 122 µs: the first 5 µs, before autograd's thread starts, count toward `main`.
+    The device is idle from 110 to 122 µs: the first 5 µs, before autograd's thread starts, count toward `main`,
+    and the rest toward `forward`.
     """
     result = source_lines(training().build())
 
@@ -232,7 +233,7 @@ def test_recorded_late_ranks_sleep(job: Path, rank: int, line: str) -> None:
 
 @pytest.mark.parametrize("name", ["ddp_gloo_4rank", "pipeline_gloo_4rank"])
 def test_self_times_add_up_to_the_recorded_time_of_the_threads(name: str) -> None:
-    """In a real job, the self times of lines, like those of callees, add up to the recorded time of all threads."""
+    """In a real job, the self times of lines add up to the recorded time of all threads; so do those of callees."""
     trace = holotrace.open_trace(RECORDED / name)
     result = source_lines(trace)
     for rank, rank_trace in trace.ranks.items():
@@ -245,7 +246,7 @@ def test_self_times_add_up_to_the_recorded_time_of_the_threads(name: str) -> Non
 
 
 def test_device_times_add_up_to_all_device_work() -> None:
-    """In a real job, the device times of lines, like those of callees, add up to the total of the outermost line."""
+    """In a real job, the device times of lines add up to the total of the outermost line; so do those of callees."""
     result = source_lines(holotrace.open_trace(EXAMPLES / "training"))
     assert result.per_line["device_self_ns"].sum() == result.per_callee["device_self_ns"].sum()
     assert result.per_line["device_total_ns"].max() == result.per_line["device_self_ns"].sum()

@@ -32,7 +32,7 @@ def one_step() -> TraceBuilder:
 
 
 def test_overlapping_time_counts_for_the_first_category_that_fits() -> None:
-    """Time covered by several events counts toward their first category in CATEGORIES; in 25 µs, there is no event."""
+    """Time covered by several events counts toward their first category in CATEGORIES; for 25 µs, no event runs."""
     result = step_time(one_step().build())
 
     assert result.per_step.to_dicts() == [
@@ -145,7 +145,7 @@ def test_findings_name_what_was_not_recorded() -> None:
 
 
 def test_a_rank_of_kernels_alone_is_one_step(goldens, real_traces) -> None:
-    """A rank with only kernels is one step of 100 µs; in the plugin, the step has a negative length."""
+    """A rank with only kernels counts as one step of 100 µs; in the plugin, the step has a negative length."""
     trace = case("tb_edge/gpu_only_trace", goldens, real_traces).trace
 
     (row,) = step_time(trace).per_step.iter_rows(named=True)
