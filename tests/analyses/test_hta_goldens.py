@@ -131,7 +131,7 @@ def state_lengths(case: Case) -> tuple[dict[str, float], dict[str, int]]:
 
 
 def kernel_statistics(case: Case) -> pl.DataFrame:
-    """Return our statistics of each kernel and HTA's in one table, in µs; the golden `all` does not group kernels."""
+    """Return a table with our and HTA's statistics of each kernel, in µs; the golden `all` does not group kernels."""
     ours = kernel_breakdown(case.trace).per_kernel.rename({"kernel_kind": "kernel_type"})
     theirs = case.table("get_gpu_kernel_breakdown.all.1").with_columns(pl.col("kernel_type").str.to_lowercase())
     scaled = ours.with_columns(pl.col("^.*_ns$") / 1_000)

@@ -50,7 +50,7 @@ def test_the_summary_begins_with_the_verdict(job) -> None:
 
 
 def test_the_summary_lists_the_headline_numbers_below_the_verdict(job) -> None:
-    """Without steps, the line shows the 75 µs of the recording and shares of that time."""
+    """Without steps, the line below the verdict shows the 75 µs of the recording and percentages of that time."""
     line = run("summary", job).splitlines()[1]
     assert line.startswith("recording 75 µs (no steps recorded) · GPU busy ")
     assert "of the recording" in line
@@ -68,7 +68,7 @@ def test_the_summary_as_json_has_stable_keys(job) -> None:
 
 
 def test_rows_sort_and_csv_choose_what_a_command_prints(job) -> None:
-    """`--rows 1` prints one row, `--sort` puts the largest value first, and `--csv` prints all rows with raw numbers."""
+    """`--rows 1` prints one row, `--sort` puts the largest value first, and `--csv` prints all rows and raw numbers."""
     assert "1 of 2 rows" in run("temporal-breakdown", job, "--rows", "1")
 
     rows = list(csv.DictReader(run("temporal-breakdown", job, "--csv", "--sort", "idle_ns").splitlines()))

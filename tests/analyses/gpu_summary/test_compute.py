@@ -241,7 +241,7 @@ def test_kernels_of_two_streams_add_before_the_limit(goldens, real_traces) -> No
 
 
 def test_the_matrix_cores_of_a_real_amd_trace(goldens, real_traces) -> None:
-    """Two of 14 kernels (Cijk_…_MI16x16x1) use matrix cores, for 27 % of the kernel time; the plugin reports 0 %."""
+    """Two of 14 kernels (Cijk_…_MI16x16x1) use matrix cores and take 27 % of kernel time; the plugin reports 0 %."""
     trace = case("tb/hta_amd_mi250/worker0@default", goldens, real_traces).trace
 
     assert gpu_summary(trace).per_device["tensor_core_fraction"].to_list() == [pytest.approx(0.2727, abs=1e-4)]

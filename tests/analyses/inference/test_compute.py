@@ -210,7 +210,7 @@ def test_steps_launched_ahead_follow_each_other_on_the_device() -> None:
 
 
 def test_the_scheduler_runs_in_the_gap_between_steps() -> None:
-    """Between two steps, the gap is 60 µs, although a kernel that belongs to no step runs in it."""
+    """The gap between two steps counts as 60 µs, although a kernel that belongs to no step runs in it."""
     builder = TraceBuilder()
     for start in (0, 100):
         builder.annotation("decode bs=4", start_us=start, duration_us=30)
@@ -293,7 +293,7 @@ def test_percentiles_are_measured_times() -> None:
 
 
 def test_each_batch_has_its_own_row() -> None:
-    """Steps with 4 and with 8 requests have separate rows; the inter-token time is the mean of all steps."""
+    """Steps with 4 and with 8 requests have separate rows; the inter-token time is a mean over all steps."""
     result = serving([10, 20, 10, 20], [4, 8, 4, 8])
     assert result.per_batch.select("request_count", "p50_step_ns", "output_token_ns").rows() == [
         (4, 10_000, 2_500.0),

@@ -85,7 +85,7 @@ def test_device_time_belongs_to_the_line_that_launched_the_work_or_called_its_fo
 
 
 def test_a_line_lists_what_it_called() -> None:
-    """Callees are listed without object addresses and module numbers; a null callee is the line's own code."""
+    """Callees are listed without object addresses and module numbers; a null callee means the line's own code."""
     result = source_lines(training().build())
 
     columns = ("callee", "call_count", "host_self_ns", "host_blocked_ns", "device_self_ns")
@@ -149,7 +149,7 @@ def test_time_and_work_without_a_line_have_a_row_of_their_own() -> None:
 
 
 def test_waiting_for_a_data_loader_counts_as_the_time_of_the_line() -> None:
-    """Time in `acquire` is waiting, except inside the `__next__` of a data loader."""
+    """Time in `acquire` counts as waiting, except inside the `__next__` of a data loader."""
     builder = TraceBuilder().python("a.py(1): f", start_us=0, duration_us=100)
     loader = "torch/utils/data/dataloader.py(8): __next__"
     builder.python(loader, start_us=10, duration_us=30)

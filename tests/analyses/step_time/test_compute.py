@@ -94,7 +94,7 @@ def test_events_count_for_their_category() -> None:
     ],
 )
 def test_a_region_is_not_an_operator_whatever_its_category(name: str) -> None:
-    """Ranges of optimizers, DDP, nccl and Lightning are not CPU time; only the operators inside them are."""
+    """Ranges of optimizers, DDP, nccl and Lightning do not count as CPU time; only the operators inside them do."""
     for add in (TraceBuilder.annotation, TraceBuilder.operator):
         builder = add(TraceBuilder().step(1, 0, 100), name, start_us=10, duration_us=50)
         row = step_time(builder.operator("aten::add_", start_us=20, duration_us=5).build()).per_step.row(0, named=True)
