@@ -230,7 +230,7 @@ def _overlap_ns(rank_trace: RankTrace, stream: int) -> int:
 
 @golden_cases(*WHOLE_MICROSECONDS, *NANOSECONDS, *WITH_SYNC_ROWS)
 def test_the_host_is_blamed_for_the_same_gaps_but_only_until_the_launch(case: Case) -> None:
-    """If work is launched within the gap before it, HTA counts the whole gap as host wait; we count only until then.
+    """If work is launched in the gap before it, HTA counts the whole gap as host wait; we count it up to the launch.
 
     The number of such gaps agrees, and our host wait is at most HTA's. The test tolerates gaps that HTA misjudges: if
     the launch is unknown, HTA takes the time of event 0 as the launch; if the launch is within 0.25 µs of the gap's
@@ -258,7 +258,7 @@ def _unclear_gaps(rank_trace: RankTrace, stream: int) -> int:
 
 @golden_cases("mtia_inference_trace__nsfull")
 def test_mtia_waits_are_the_only_difference(case: Case) -> None:
-    """HTA counts MTIA's event_wait and event_record as computation; with a rule that does so too, we agree.
+    """HTA counts MTIA's event_wait and event_record as computation; with a rule for this, our numbers equal HTA's.
 
     By default, we do not count these waits as work, so the device computes for 306 ms instead of 382 ms. The trace has
     no steps, so HTA's rule for the last step of MTIA does not apply.

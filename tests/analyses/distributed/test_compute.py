@@ -162,7 +162,7 @@ def test_means_are_over_the_steps() -> None:
 
 
 def test_groups_in_another_order_are_matched_by_group_and_sequence() -> None:
-    """Rank 0 reduces with rank 1, then with rank 2. Each reduction is matched, although ranks 1 and 2 have only one."""
+    """Rank 0 reduces with rank 1, then with rank 2. Both are matched, although ranks 1 and 2 have only one each."""
     builder = TraceBuilder()
     for rank, group, start, duration in (
         (0, (0, 1), 0, 10),
@@ -221,7 +221,7 @@ def test_without_kernels_a_rank_computes_in_its_operators() -> None:
 
 
 def test_the_tree_of_devices() -> None:
-    """Each device has a row with its host, process and properties; rank 1 has no device, and rank 2's file no host."""
+    """Each device has a row with its host, process and properties; rank 1 has no device; rank 2's host is unknown."""
     gpu = {"id": 0, "name": "GPU-A", "totalGlobalMem": 1_000, "computeMajor": 8, "computeMinor": 6}
     builder = TraceBuilder().header(host_name="node-a", deviceProperties=[gpu]).kernel("k", start_us=0, duration_us=1)
     builder.operator("aten::mm", start_us=0, duration_us=1)
