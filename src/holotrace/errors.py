@@ -200,7 +200,9 @@ class InvalidOptionError(HolotraceError, ValueError):
         cls, wanted: Sequence[int] | Sequence[str], available: Iterable[Any], *, what: str
     ) -> InvalidOptionError:
         """Report that none of the `wanted` values exists: name the first of them, and list the values that exist."""
-        problem = f"there is no {what} {wanted[0]!r} in this trace" if wanted else f"no {what} of this trace was given"
+        problem = (
+            f"there is no {what} {wanted[0]!r} in this trace" if wanted else f"no {what} of this trace was selected"
+        )
         listed = what_exists(available, wanted=wanted[0] if wanted else 0)
         return cls(f"{problem}; its {what}s are: {listed}")
 

@@ -131,7 +131,7 @@ def state_lengths(case: Case) -> tuple[dict[str, float], dict[str, int]]:
 
 
 def kernel_statistics(case: Case) -> pl.DataFrame:
-    """Return our statistics of each kernel and HTA's in one table, in µs; the golden `all` does not group kernels."""
+    """Return a table with our and HTA's statistics of each kernel, in µs; the golden `all` does not group kernels."""
     ours = kernel_breakdown(case.trace).per_kernel.rename({"kernel_kind": "kernel_type"})
     theirs = case.table("get_gpu_kernel_breakdown.all.1").with_columns(pl.col("kernel_type").str.to_lowercase())
     scaled = ours.with_columns(pl.col("^.*_ns$") / 1_000)
@@ -168,7 +168,7 @@ def test_temporal_breakdown_is_equal_to_the_noise_of_doubles(case: Case) -> None
 
 @golden_cases(*WITH_SYNC_ROWS)
 def test_waiting_is_not_busy(case: Case) -> None:
-    """HTA counts synchronisation events as busy time and as part of the window; its compute time equals ours."""
+    """HTA counts synchronisation events as busy time and as part of the window; only its compute time equals ours."""
     (ours,), (theirs,) = temporal_rows(case)
 
     rank, window, compute, non_compute, idle = ours
@@ -213,7 +213,7 @@ def test_communication_overlap_is_equal(case: Case) -> None:
 
 @golden_cases(*WHOLE_MICROSECONDS, *NANOSECONDS, *WITH_SYNC_ROWS)
 def test_idle_time_of_every_stream_adds_up_to_the_same(case: Case) -> None:
-    """Idle times equal HTA's, but HTA subtracts work that overlaps on a stream twice (114 µs in trace_diff_test)."""
+    """Idle times equal HTA's, except that HTA subtracts overlaps on a stream twice (114 µs in trace_diff_test)."""
     ours = idle_time(case.trace).per_stream
     for rank in case.trace.ranks:
         theirs = case.table(f"get_idle_time_breakdown.rank{rank}.0")
@@ -223,14 +223,14 @@ def test_idle_time_of_every_stream_adds_up_to_the_same(case: Case) -> None:
 
 
 def _overlap_ns(rank_trace: RankTrace, stream: int) -> int:
-    """Return the summed durations of the work on a stream, minus the time that the work covers."""
+    """Return the summed durations of the work on a stream, minus the time in which any of it runs."""
     starts, ends = intervals_of(device_work(rank_trace).filter(stream=stream))
     return int((ends - starts).sum()) - covered_length(starts, ends)
 
 
 @golden_cases(*WHOLE_MICROSECONDS, *NANOSECONDS, *WITH_SYNC_ROWS)
 def test_the_host_is_blamed_for_the_same_gaps_but_only_until_the_launch(case: Case) -> None:
-    """If work is launched within the gap before it, HTA counts the whole gap as host wait; we stop at the launch.
+    """If work is launched in the gap before it, HTA counts the whole gap as host wait; we count it up to the launch.
 
     The number of such gaps agrees, and our host wait is at most HTA's. The test tolerates gaps that HTA misjudges: if
     the launch is unknown, HTA takes the time of event 0 as the launch; if the launch is within 0.25 µs of the gap's
@@ -258,7 +258,7 @@ def _unclear_gaps(rank_trace: RankTrace, stream: int) -> int:
 
 @golden_cases("mtia_inference_trace__nsfull")
 def test_mtia_waits_are_the_only_difference(case: Case) -> None:
-    """HTA counts MTIA's event_wait and event_record as computation; with a rule for them, our numbers equal HTA's.
+    """HTA counts MTIA's event_wait and event_record as computation; with a rule for this, our numbers equal HTA's.
 
     By default, we do not count these waits as work, so the device computes for 306 ms instead of 382 ms. The trace has
     no steps, so HTA's rule for the last step of MTIA does not apply.

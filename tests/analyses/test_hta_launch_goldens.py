@@ -81,7 +81,7 @@ def test_launches_are_equal_to_the_noise_of_doubles(case: Case) -> None:
 
 @golden_cases("amd_trace__nsfull", "triton_example__nsfull")
 def test_launches_that_hta_does_not_know_are_there(case: Case) -> None:
-    """HTA lists no launches on AMD GPUs or through the CUDA driver; `launch_statistics` does."""
+    """Unlike `launch_statistics`, HTA lists no launches on AMD GPUs or through the CUDA driver."""
     assert case.table("get_cuda_kernel_launch_stats.rank0").is_empty()
     assert launch_statistics(case.trace).per_rank["kernel_count"].item() > 0
 
@@ -167,7 +167,7 @@ def test_operators_and_their_kernels_are_equal(case: Case) -> None:
 
 @golden_cases("trace_filter")
 def test_of_operators_that_begin_together_the_inner_one_launched(case: Case) -> None:
-    """aten::mm begins in the same µs as the aten::matmul around it; we pick aten::mm, HTA sometimes aten::matmul."""
+    """aten::mm begins in the same µs as aten::matmul around it; HTA sometimes counts its kernels under aten::matmul."""
     theirs = {row[:2]: row[2] for row in case.table("get_aten_op_kernels_and_delay.rank0").rows()}
     ours = {key: count for key, (count, *_) in delays(case, 0).items()}
 

@@ -71,7 +71,7 @@ def test_where_the_plugin_has_no_view_there_is_no_communication(name, goldens, t
 
 
 def test_two_libraries_and_unknown_names_count_by_default(goldens, tmp_path) -> None:
-    """Without `compat`, 50 µs of an unknown NCCL kernel and 12 µs of gloo beside NCCL calls are communication."""
+    """Without `compat`, 50 µs of an unknown NCCL kernel and 12 µs of gloo beside NCCL calls count as communication."""
     folder = goldens / "tb_edge"
     kernels = {folder / "nccl_all_to_all_not_known" / "input.pt.trace.json": "worker0"}
     hosts = {folder / "nccl_and_gloo_both" / "input.pt.trace.json": "worker0"}
@@ -85,7 +85,7 @@ def test_two_libraries_and_unknown_names_count_by_default(goldens, tmp_path) -> 
     ("other", "unmatched"), [("comm_sizes_by_dtype", [5_000, 160_000]), ("nccl_all_to_all_not_known", [5_000, None])]
 )
 def test_ranks_with_different_collectives_have_no_view_in_the_plugin(other, unmatched, goldens, tmp_path) -> None:
-    """If the n-th collectives of the workers differ, the plugin shows no view, so all communication is unmatched."""
+    """If the workers' n-th collectives differ, the plugin shows no view, so all communication counts as unmatched."""
     folder = goldens / "tb_edge"
     inputs = ("two_workers_like_names", other)
     names = {folder / name / "input.pt.trace.json": f"worker{rank}" for rank, name in enumerate(inputs)}

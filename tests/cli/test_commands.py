@@ -41,7 +41,7 @@ def run(*arguments: str) -> str:
 
 
 def test_the_summary_begins_with_the_verdict(job) -> None:
-    """The summary starts with the verdict, shows four analyses, and names the commands of all others."""
+    """The summary starts with the verdict, shows four analyses, and names the commands of all other analyses."""
     output = run("summary", job)
     assert output.startswith("The recording takes 75 µs, and the GPUs are busy ")
     shown = [entry.name for entry in ANALYSES if entry.question in output]
@@ -50,7 +50,7 @@ def test_the_summary_begins_with_the_verdict(job) -> None:
 
 
 def test_the_summary_lists_the_headline_numbers_below_the_verdict(job) -> None:
-    """Without steps, the line shows the 75 µs of the recording and shares of that time."""
+    """Without steps, the line below the verdict shows the 75 µs of the recording and percentages of that time."""
     line = run("summary", job).splitlines()[1]
     assert line.startswith("recording 75 µs (no steps recorded) · GPU busy ")
     assert "of the recording" in line
@@ -68,7 +68,7 @@ def test_the_summary_as_json_has_stable_keys(job) -> None:
 
 
 def test_rows_sort_and_csv_choose_what_a_command_prints(job) -> None:
-    """`--rows 1` prints one row, `--sort` starts with the largest, and `--csv` prints all rows with raw numbers."""
+    """`--rows 1` prints one row, `--sort` puts the largest value first, and `--csv` prints all rows and raw numbers."""
     assert "1 of 2 rows" in run("temporal-breakdown", job, "--rows", "1")
 
     rows = list(csv.DictReader(run("temporal-breakdown", job, "--csv", "--sort", "idle_ns").splitlines()))
@@ -161,7 +161,7 @@ def test_a_file_that_fails_late_does_not_hide_the_others(job, command) -> None:
 
 
 def test_a_summary_names_a_skipped_file(job) -> None:
-    """A file that is not a trace is named if it is the only one; otherwise, the summary gives the number of files."""
+    """The summary names a skipped file if it is the only one; otherwise, it gives the number of skipped files."""
     (Path(job) / "truth.json").write_text("{}", encoding="utf-8")
     assert "· truth.json was skipped; holotrace check lists the reason\n" in run("summary", job)
     (Path(job) / "notes.json").write_text("{}", encoding="utf-8")

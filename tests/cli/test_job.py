@@ -29,7 +29,7 @@ def job(tmp_path) -> Path:
 
 
 def test_small_jobs_stay_in_this_process(job, monkeypatch) -> None:
-    """Starting workers takes longer than reading a small job; a large job gets as many workers as fit into memory."""
+    """A small job is read faster without workers; a large job gets as many workers as fit into memory."""
     monkeypatch.setattr(module, "default_worker_count", lambda needed: 8 if needed < 500_000_000 else 2)
     trace = open_trace(job)
     assert worthwhile_workers([trace]) == 1

@@ -21,7 +21,7 @@ from pages import PAGES, ROOT, navigation_entries, python_blocks, relative_links
 DOCS = ROOT / "docs"
 COMMANDS = get_command(app)
 LONG = {"thousands_of_ranks", "diagnosis", "advice", "critical_path", "ask_what_if", "wait_causes"}
-"""Pages whose examples take longer than others."""
+"""Pages whose examples take much longer than those of other pages."""
 
 each_page = pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 

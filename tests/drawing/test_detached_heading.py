@@ -10,7 +10,7 @@ from jobs import temporal_of_many
 
 
 def test_a_heading_leaves_its_figure() -> None:
-    """Without its heading, a figure has no title or fixed height, and is 68 px less tall (28 px on phones)."""
+    """Without its heading, a figure has no title or fixed height, and is 68 px shorter (28 px on phones)."""
     rows = rows_of(temporal_of_many(2, 1).per_device)
     parts = [Part(name, [1.0, 1.0], ["", ""], {"color": "#2f7fc1"}) for name in ("a", "b", "c")]
     drawn = bar_figure(rows, parts, Heading("What?", "on &lt;b&gt;"), ValueAxis("time", is_share=False), "light")

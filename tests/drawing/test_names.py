@@ -136,7 +136,7 @@ def test_many_names_that_look_alike_are_numbered() -> None:
 
 
 def test_a_name_of_100_megabytes_is_shortened_at_once() -> None:
-    """A name of 100 MB is shortened in at most half a million calls, because only its beginning is read."""
+    """A name of 100 MB is shortened with fewer than 500,000 function calls, because only its beginning is read."""
     name = "f<" + "int, " * 20_000_000
     assert count_calls(lambda: short_name(name)) < 500_000
     assert len(short_name(name)) <= LABEL_LENGTH

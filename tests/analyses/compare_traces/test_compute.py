@@ -139,7 +139,7 @@ def test_empty_traces_give_an_empty_table() -> None:
     ("options", "message"),
     [
         ({"control_steps": [3]}, "there is no step 3 in this trace; its steps are: 1, 2"),
-        ({"test_steps": []}, "no step of this trace was given; its steps are: 7"),
+        ({"test_steps": []}, "no step of this trace was selected; its steps are: 7"),
         ({"device": "tpu"}, "device='tpu' is not one of: cpu, gpu, all"),
     ],
 )

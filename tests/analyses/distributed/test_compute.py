@@ -162,7 +162,7 @@ def test_means_are_over_the_steps() -> None:
 
 
 def test_groups_in_another_order_are_matched_by_group_and_sequence() -> None:
-    """Rank 0 reduces with rank 1, then with rank 2, which has only this collective; both collectives are matched."""
+    """Rank 0 reduces with rank 1, then with rank 2. Both are matched, although ranks 1 and 2 have only one each."""
     builder = TraceBuilder()
     for rank, group, start, duration in (
         (0, (0, 1), 0, 10),
@@ -201,7 +201,7 @@ def test_one_rank_alone_does_not_know_who_waited() -> None:
 
 
 def test_unknown_sizes_are_null_and_named() -> None:
-    """If neither arguments nor launches of kernels were recorded, their dtype and size are null; findings say so."""
+    """If neither the args nor the launch of a collective was recorded, its dtype and size are null; findings say so."""
     builder = TraceBuilder()
     for rank in (0, 1):
         builder.rank(rank).kernel("ncclKernel_AllReduce(int)", start_us=rank, duration_us=5)
@@ -221,7 +221,7 @@ def test_without_kernels_a_rank_computes_in_its_operators() -> None:
 
 
 def test_the_tree_of_devices() -> None:
-    """Each device has a row with its host, process and properties; rank 1 has no device, and rank 2 names no host."""
+    """Each device has a row with its host, process and properties; rank 1 has no device; rank 2's host is unknown."""
     gpu = {"id": 0, "name": "GPU-A", "totalGlobalMem": 1_000, "computeMajor": 8, "computeMinor": 6}
     builder = TraceBuilder().header(host_name="node-a", deviceProperties=[gpu]).kernel("k", start_us=0, duration_us=1)
     builder.operator("aten::mm", start_us=0, duration_us=1)
@@ -235,7 +235,7 @@ def test_the_tree_of_devices() -> None:
 
 
 def test_a_file_name_gives_the_host_only_with_the_right_process(tmp_path) -> None:
-    """A file `<host>_<pid>` names the host only if its events have this pid; `compat` accepts any number as the pid."""
+    """A file name `<host>_<pid>` gives the host only if the events have this pid; with `compat`, any number will do."""
     text = TraceBuilder().operator("aten::mm", start_us=0, duration_us=1).json()
     for name in ("node_a_1000.1694128201545.pt.trace.json", "worker0_step_12.pt.trace.json"):
         (tmp_path / name).write_bytes(text)

@@ -78,7 +78,7 @@ def test_the_metrics_over_time() -> None:
 
 
 def test_parts_begin_and_end_exactly_with_the_steps() -> None:
-    """The boundaries of the parts are exact nanoseconds; doubles of this size would be 256 ns apart."""
+    """The boundaries of the parts are exact nanoseconds; as doubles, times of this size would be 256 ns apart."""
     base = 1_795_209_476_000_000_899
     builder = TraceBuilder(base_time_ns=base).step(1, 0, 100).kernel("k", start_us=0, duration_us=1)
 
@@ -159,7 +159,7 @@ def test_kernels_of_unknown_shape_do_not_count_as_empty() -> None:
 
 
 def test_with_compat_an_unknown_shape_is_an_empty_one() -> None:
-    """With `compat`, a kernel without a launch shape counts as 0, so SM efficiency is 0.75 · 40 / 100 = 30 %."""
+    """With `compat`, a kernel without a launch shape adds 0 to the SM efficiency, which is 0.75 · 40 / 100 = 30 %."""
     builder = TraceBuilder().step(1, 0, 100).kernel("known", start_us=0, duration_us=40, args=shape(0.75, 30))
     builder.kernel("of a graph", start_us=20, duration_us=60, stream=8)
 
@@ -190,7 +190,7 @@ def test_the_graphs_of_a_real_server(real_traces) -> None:
 
 
 def test_on_amd_shapes_come_from_the_launch() -> None:
-    """ROCm records 52 blocks of 256 threads with the launch; hipExtModuleLaunchKernel gives the grid in threads."""
+    """ROCm records 52 blocks of 256 threads with the launch; for hipExtModuleLaunchKernel, the grid is in threads."""
     device = {"id": 0, "name": "AMD", "numSms": 104, "maxThreadsPerMultiprocessor": 2048}
     builder = TraceBuilder().header(deviceProperties=[device])
     for start, name, grid in ((0, "hipLaunchKernel", 52), (10, "hipExtModuleLaunchKernel", 52 * 256)):
@@ -241,7 +241,7 @@ def test_kernels_of_two_streams_add_before_the_limit(goldens, real_traces) -> No
 
 
 def test_the_matrix_cores_of_a_real_amd_trace(goldens, real_traces) -> None:
-    """Two of 14 kernels (Cijk_…_MI16x16x1) use matrix cores, for 27 % of the kernel time; the plugin reports 0 %."""
+    """Two of 14 kernels (Cijk_…_MI16x16x1) use matrix cores and take 27 % of kernel time; the plugin reports 0 %."""
     trace = case("tb/hta_amd_mi250/worker0@default", goldens, real_traces).trace
 
     assert gpu_summary(trace).per_device["tensor_core_fraction"].to_list() == [pytest.approx(0.2727, abs=1e-4)]

@@ -22,7 +22,7 @@ def test_one_device_is_drawn_over_time() -> None:
 
 
 def test_devices_are_side_by_side_and_one_can_be_selected() -> None:
-    """With two devices, each metric has one marker per device; `device` draws one device over time."""
+    """With two devices, each metric has a marker per device; the option `device` shows one device over time."""
     result = gpu_summary(stepping_job(2).build(), parts=2)
 
     assert {line.name: len(line.y) for line in plot_gpu_summary(result).data} == {

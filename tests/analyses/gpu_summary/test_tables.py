@@ -9,7 +9,7 @@ from holotrace.testing.builder import TraceBuilder
 
 
 def test_a_share_with_an_unknown_part_is_headed_as_a_bound() -> None:
-    """If some kernels may use tensor cores, the heading says "at least"; otherwise it does not."""
+    """If it is unknown whether a kernel uses tensor cores, the heading says "at least"; otherwise it does not."""
     builder = TraceBuilder().step(1, 0, 100).kernel("nvjet_tst_64x8", start_us=0, duration_us=40)
     known = builder.kernel("relu", start_us=40, duration_us=10).build()
     partly = builder.kernel("mystery", start_us=50, duration_us=50).build()

@@ -94,7 +94,7 @@ def test_work_launched_before_the_gap_waited_for_the_kernel_or_for_something_els
 
 
 def test_the_threshold_measures_the_wait_from_the_launch_on() -> None:
-    """In a gap of 100 µs, the launch is 20 µs before the end; these 20 µs are below the threshold of 30 µs."""
+    """In a gap of 100 µs, the launch is 20 µs before the end; these 20 µs, below the threshold, are `kernel_wait`."""
     builder = (
         TraceBuilder()
         .kernel("a", start_us=0, duration_us=10, launch_us=-5)
@@ -263,7 +263,7 @@ works = st.lists(
 
 @given(works)
 def test_the_categories_add_up_to_the_gaps(work: list[tuple[int, int, int, int | None]]) -> None:
-    """For random work, no category is negative, and the categories add up to the idle time."""
+    """For random kernels, no category is negative, and the categories add up to the idle time."""
     builder = TraceBuilder()
     for stream, start, duration, launch in work:
         at = None if launch is None else launch / 1000

@@ -63,7 +63,7 @@ def test_the_parts_of_a_step_add_up() -> None:
 
 
 def test_kernels_at_once_count_for_the_first_part() -> None:
-    """Time is compute-bound while the product runs, otherwise memory-bound while the sum runs, otherwise exposed."""
+    """While the product runs, time is compute-bound; other time is memory-bound while the sum runs, else exposed."""
     builder = TraceBuilder().header(**H100).annotation("decode bs=4", start_us=0, duration_us=5_000)
     builder.operator("aten::mm", start_us=0, duration_us=5, args=PRODUCT)
     builder.kernel("nvjet_tst", start_us=0, duration_us=2_000, launch_us=0)
@@ -171,7 +171,7 @@ def test_idle_time_before_work_without_a_launch_is_unknown() -> None:
 
 
 def test_idle_time_of_an_incomplete_replay_is_unknown() -> None:
-    """Two replays of a graph run two kernels, but the third runs one, so the cause of its idle time is unknown."""
+    """Two replays of a graph run two kernels each, but the third runs one, so the cause of its idle time is unknown."""
     builder = TraceBuilder()
     for number, start in enumerate((0, 100, 200)):
         builder.annotation("decode bs=4", start_us=start, duration_us=90)
@@ -210,7 +210,7 @@ def test_steps_launched_ahead_follow_each_other_on_the_device() -> None:
 
 
 def test_the_scheduler_runs_in_the_gap_between_steps() -> None:
-    """Between two steps, the gap is 60 µs, although a kernel that belongs to no step runs in it."""
+    """The gap between two steps counts as 60 µs, although a kernel that belongs to no step runs in it."""
     builder = TraceBuilder()
     for start in (0, 100):
         builder.annotation("decode bs=4", start_us=start, duration_us=30)
@@ -230,7 +230,7 @@ def test_earlier_work_delays_the_first_step() -> None:
 
 
 def test_attention_and_experts_by_operator_or_kernel() -> None:
-    """Attention is recognised by its operator and experts by their kernel; the step's name gives attention's FLOPs."""
+    """Attention is recognised by operator, experts by kernel; the FLOPs of attention follow from the step's name."""
     name = "execute_3_context_1(sq2sk5sqsq4sqsk10)_generation_1(sq1sk7sqsq1sqsk7)"
     builder = TraceBuilder().annotation(name, start_us=0, duration_us=100)
     shapes = {"Input Dims": [[3, 8, 64], [3, 2, 64], [3, 2, 64], [3, 8, 64]], "Input type": ["c10::BFloat16"] * 4}
@@ -245,7 +245,7 @@ def test_attention_and_experts_by_operator_or_kernel() -> None:
 
 
 def test_speculation_has_drafted_tokens_and_no_known_output() -> None:
-    """12 tokens for 4 requests include 8 drafts; the number of accepted drafts and the time per token are unknown."""
+    """12 tokens for 4 requests include 8 drafts; how many were accepted, and so the time per token, is unknown."""
     builder = TraceBuilder().annotation("execute_context_0(0)_generation_4(12)", start_us=0, duration_us=100)
     builder.annotation("gpu_model_runner: draft", start_us=60, duration_us=20)
     builder.kernel("gemm", start_us=20, duration_us=30, launch_us=10).kernel(
@@ -293,7 +293,7 @@ def test_percentiles_are_measured_times() -> None:
 
 
 def test_each_batch_has_its_own_row() -> None:
-    """Steps with 4 and with 8 requests have separate rows; the inter-token time is the mean of all steps."""
+    """Steps with 4 and with 8 requests have separate rows; the inter-token time is a mean over all steps."""
     result = serving([10, 20, 10, 20], [4, 8, 4, 8])
     assert result.per_batch.select("request_count", "p50_step_ns", "output_token_ns").rows() == [
         (4, 10_000, 2_500.0),
@@ -384,14 +384,14 @@ def test_one_sentence_without_steps() -> None:
     builder = TraceBuilder().operator("aten::mm", start_us=0, duration_us=5)
     builder.operator("autograd::engine::evaluate_function: MmBackward0", start_us=10, duration_us=5)
     result = inference(builder.build())
-    assert result.answer == "rank 0: no inference steps: no range is named like a step, and the rank trains"
+    assert result.answer == "rank 0: no inference steps: no range is named like a step, and the rank is training"
     assert [table.is_empty() for table in (result.per_step, result.per_kind, result.per_batch, result.summary)] == [
         True
     ] * 4
 
 
 def test_the_answer_names_the_steps_with_most_time() -> None:
-    """The answer is about the kind of step that takes the most time: its median, and what bounds it."""
+    """The answer is about the kind of step that takes the most total time: its median length, and what bounds it."""
     assert serving([100] * 10).answer == (
         "The median decode step takes 100 µs, and what bounds it is unknown; steps of this kind take the most time in total."
     )
@@ -410,7 +410,7 @@ def test_wrong_options_are_errors() -> None:
 
 
 def test_a_pattern_finds_the_steps_of_another_engine() -> None:
-    """A pattern in the option `patterns` matches steps of an engine that is not built in."""
+    """A pattern in the option `patterns` matches steps of an engine for which no pattern is built in."""
     builder = TraceBuilder().annotation("tick x7", start_us=0, duration_us=5)
     row = first_step(builder, patterns=[r"tick x(?P<requests>\d+)"])
     assert (row["engine"], row["request_count"], row["kind"]) == ("pattern", 7, None)
@@ -568,7 +568,7 @@ def test_the_capture_of_graphs_shows_what_bounds_their_kernels() -> None:
 
 
 def test_without_names_the_functions_of_vllm_show_the_same_work(real_traces: Path, tmp_path: Path) -> None:
-    """If no range names vLLM's step, a Python function reveals it; the step then has the same number of kernels."""
+    """If no range names vLLM's step, a Python function reveals it, and the step has as many kernels as with a range."""
     path = real_traces / "inference" / "vllm_prefilldecode_piecewise" / "graph_execution.json.gz"
     with gzip.open(path, "rt") as file:
         recording = json.load(file, parse_float=Decimal)

@@ -8,7 +8,7 @@ from holotrace.testing.builder import TraceBuilder
 
 
 def test_bars_hold_the_parts_of_the_mean_step() -> None:
-    """In the mean step, the GPU is busy for 85 µs, waits 60 µs for the host, and 5 µs for a launch."""
+    """In the mean step, the GPU is busy for 85 µs and waits 60 µs for the host and 5 µs for a launch."""
     builder = TraceBuilder().annotation("decode bs=8", start_us=0, duration_us=100)
     builder.kernel("gemm", start_us=40, duration_us=60, launch_us=35)
     builder.annotation("decode bs=8", start_us=200, duration_us=200)

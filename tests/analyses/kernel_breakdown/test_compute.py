@@ -172,7 +172,7 @@ def test_kernels_of_no_length_have_no_share() -> None:
 
 @pytest.mark.parametrize("builder", [TraceBuilder(), TraceBuilder().sync(start_us=0, duration_us=1)])
 def test_a_job_without_gpu_work_is_an_error(builder: TraceBuilder) -> None:
-    """A trace without events, or with a synchronisation only, raises MissingDataError."""
+    """A trace without events, or with only a synchronisation, raises MissingDataError."""
     with pytest.raises(MissingDataError, match=r"^kernel_breakdown: rank 0 has no GPU kernels to measure"):
         kernel_breakdown(builder.build())
 

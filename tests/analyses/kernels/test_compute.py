@@ -196,7 +196,7 @@ def test_both_tables_add_up(name: str, goldens, real_traces) -> None:
     ],
 )
 def test_kernels_of_old_traces_have_an_operator(name: str, goldens, real_traces) -> None:
-    """At least 99 % of the kernels get an operator; the plugin finds none, because old traces store ids differently."""
+    """At least 99 % of the kernels get an operator; in the plugin none do, because old traces store ids differently."""
     per_launch_shape = kernels(case(f"tb/{name}", goldens, real_traces).trace).per_launch_shape
 
     known = per_launch_shape.filter(pl.col("operator").is_not_null())["call_count"].sum()

@@ -80,7 +80,7 @@ def test_copies_that_touch_do_not_overlap() -> None:
 
 
 def test_a_copy_of_0_us_counts_as_one_microsecond() -> None:
-    """Old files round durations to whole microseconds, so 0 µs is replaced by 1 µs."""
+    """Durations in old files are rounded to whole microseconds, so 0 µs is replaced by 1 µs."""
     assert changes(copied(TraceBuilder(), 3, 0, 1)) == [(3, 1, 10**9), (4, 0, 0)]
 
 

@@ -125,7 +125,7 @@ def test_work_launched_in_an_annotation_belongs_to_the_module() -> None:
 
 
 def test_only_outermost_operators_count() -> None:
-    """Net_0 has one operator call: aten::linear, in an annotation, but not aten::mm inside aten::linear."""
+    """Net_0 has one operator call: aten::linear in an annotation counts, but aten::mm inside aten::linear does not."""
     builder = module(TraceBuilder(), "Net_0", 0, 100).annotation("part", start_us=10, duration_us=50)
     builder.operator("aten::linear", start_us=11, duration_us=20).operator("aten::mm", start_us=12, duration_us=5)
 
@@ -198,7 +198,7 @@ def test_compat_lists_a_module_for_each_call_with_the_totals_of_all() -> None:
 
 
 def test_a_recorded_model_has_its_modules_and_backward_pass(real_traces) -> None:
-    """A GPT with DDP has 29 module paths on each of 4 ranks; its backward time exceeds the sum over its blocks."""
+    """A GPT with DDP has 29 module paths on each of 4 ranks; its backward time exceeds the total of its blocks."""
     table = modules(opened(real_traces / "ddp_gloo_4rank")).per_module
 
     assert table["rank"].value_counts(sort=True)["count"].to_list() == [29] * 4

@@ -95,7 +95,7 @@ def test_sums_of_each_operator_and_device() -> None:
 
 
 def test_blocks_live_from_allocation_to_release() -> None:
-    """Of four blocks, one is never freed, one is freed, one was allocated before the recording, one is on the host."""
+    """Of four blocks, one is never freed, one is freed, one existed before the recording, and one is on the host."""
     result = operator_memory(nested_job().builder.build())
 
     assert result.blocks.drop("rank").rows() == [
@@ -171,7 +171,7 @@ def test_devices_of_any_type_have_their_own_blocks() -> None:
 
 @pytest.mark.parametrize("number", [6, 12])
 def test_the_plugin_counts_calls_whatever_device_they_allocate_on(number: int) -> None:
-    """With `compat`, sums cover only CPU and CUDA, but the call counts include allocations on any device."""
+    """With `compat`, sums include only CPU and CUDA, but the call counts include allocations on any device."""
     job = Job()
     for place in range(25):
         job.range("outer", 10 * place, 8).range("aten::_softmax", 10 * place + 1, 5).change(

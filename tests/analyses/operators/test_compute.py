@@ -132,7 +132,7 @@ def test_work_of_two_devices_at_once_is_added_up() -> None:
 
 
 def test_each_call_stack_has_its_row() -> None:
-    """Calls from two lines have two rows; a call without a stack has no row."""
+    """Calls from two source lines have two rows; a call without a stack has no row."""
     builder = TraceBuilder()
     for place, line in enumerate((10, 11, 10, None)):
         args = None if line is None else {"Call stack": f"f.py({line}): g;h.py(2): main"}
@@ -250,7 +250,7 @@ def test_a_damaged_shape_is_shown_as_it_is() -> None:
     "source", ["diff/control/*", "diff/test/*", "single_v100/*", "ns_resolution/*", "dlrm_8rank/*"]
 )
 def test_nearly_all_launched_work_of_real_traces_has_an_operator(real_traces, source) -> None:
-    """At least 99 % of launched work has an operator; in traces from 2022, the plugin finds none."""
+    """At least 99 % of launched work has an operator; in traces from 2022, the plugin finds no operators."""
     for rank_trace in opened(real_traces / source).ranks.values():
         launched = device_owner(rank_trace).drop_nulls("launch_index")
         assert (launched["operator"] >= 0).mean() >= 0.99

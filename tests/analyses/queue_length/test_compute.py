@@ -180,7 +180,7 @@ works = st.lists(st.tuples(st.integers(7, 8), st.integers(0, 30), st.integers(0,
 
 @given(works)
 def test_the_queue_always_holds_the_work_launched_and_not_begun(work: list[tuple[int, int, int]]) -> None:
-    """For random work, the length after each change is the number of kernels launched but not started."""
+    """For random kernels, the length after each change is the number of kernels launched but not started."""
     builder = TraceBuilder()
     for stream, launch, start in work:
         builder.kernel("k", stream=stream, start_us=start / 1_000, duration_us=1, launch_us=launch / 1_000)

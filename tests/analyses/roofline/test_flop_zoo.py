@@ -36,12 +36,12 @@ DIFFERENT = {
     "int8": 24_576,  # aten::_int_mm
     # FlopCounterMode treats sparse matrices as dense; the trace does not record how many elements they store.
     "sparse": 0,
-    # Recomputation stops early: the profiler has already begun an event for a product that never runs.
+    # Recomputation stops early, when the profiler has already begun the event of a product that then never runs.
     "checkpoint": 5_050_368,
-    # A selective checkpoint keeps some results; the profiler records the calls that return them, but nothing runs.
+    # A selective checkpoint saves some results; the profiler also records calls that only return a saved result.
     "checkpoint_selective": 827_904,
 }
-"""The models for which our FLOPs differ, with the reason."""
+"""Our FLOPs of the models for which they differ from FlopCounterMode's; the comments give the reasons."""
 
 
 def counted(name: str) -> Roofline:

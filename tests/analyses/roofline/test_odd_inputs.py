@@ -58,7 +58,7 @@ def test_a_sparse_matrix_has_an_unknown_cost() -> None:
 
 
 def test_an_empty_tensor_costs_nothing() -> None:
-    """A product of 0 x 4 and 4 x 8 has 0 FLOPs and only the bytes of the second matrix; nothing divides by 0."""
+    """A product of 0 x 4 and 4 x 8 has 0 FLOPs and only the bytes of the second matrix; there is no division by 0."""
     row = of_call("aten::mm", [[0, 4], [4, 8]], ["float"] * 2).per_operator.row(0, named=True)
     assert (row["flops"], row["bytes_moved"], row["flops_per_s"], row["reason"]) == (0, 128, 0.0, "")
     nothing = of_call("aten::add", [[0], [0], []], ["float", "float", "Scalar"]).per_operator.row(0, named=True)

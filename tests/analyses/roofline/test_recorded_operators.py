@@ -1,4 +1,4 @@
-"""Tests of lower bounds of operators recorded on an H100: only the cache can explain times below them."""
+"""Tests of the lower bounds of operators recorded on an H100: only cached data explains times below them."""
 
 from __future__ import annotations
 

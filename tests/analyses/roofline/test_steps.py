@@ -115,7 +115,7 @@ def test_utilization_of_real_training(name, precision, mfu) -> None:
     "name", ["operators", "images", "generation", "small", "training-not_fused", "two_ranks-experts"]
 )
 def test_lower_bounds_of_real_jobs_hold_or_are_contradicted(name) -> None:
-    """Costs are known for at least 90 % of the time; any time below its lower bound is explained by a contradiction."""
+    """Costs are known for at least 90 % of the time; operators faster than their bound have a contradiction."""
     result = roofline(holotrace.open_trace(JOBS / name))
     assert result.per_rank["covered_fraction"].min() >= 0.9
     above = result.per_operator.filter(result.per_operator["roofline_fraction"] > 1)

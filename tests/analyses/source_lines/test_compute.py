@@ -68,7 +68,8 @@ def test_host_time_belongs_to_the_innermost_line() -> None:
 def test_device_time_belongs_to_the_line_that_launched_the_work_or_called_its_forward_operator() -> None:
     """`forward` gets the 10 µs it launched and the 20 µs of its backward pass; `main` called backward and gets 8 µs.
 
-    The device is idle from 110 to 122 µs: the first 5 µs, before autograd's thread starts, count toward `main`.
+    The device is idle from 110 to 122 µs: the first 5 µs, before autograd's thread starts, count toward `main`,
+    and the rest toward `forward`.
     """
     result = source_lines(training().build())
 
@@ -84,7 +85,7 @@ def test_device_time_belongs_to_the_line_that_launched_the_work_or_called_its_fo
 
 
 def test_a_line_lists_what_it_called() -> None:
-    """Callees are listed without object addresses and module numbers; a null callee is the line's own code."""
+    """Callees are listed without object addresses and module numbers; a null callee means the line's own code."""
     result = source_lines(training().build())
 
     columns = ("callee", "call_count", "host_self_ns", "host_blocked_ns", "device_self_ns")
@@ -148,7 +149,7 @@ def test_time_and_work_without_a_line_have_a_row_of_their_own() -> None:
 
 
 def test_waiting_for_a_data_loader_counts_as_the_time_of_the_line() -> None:
-    """Time in `acquire` is waiting, except inside the `__next__` of a data loader."""
+    """Time in `acquire` counts as waiting, except inside the `__next__` of a data loader."""
     builder = TraceBuilder().python("a.py(1): f", start_us=0, duration_us=100)
     loader = "torch/utils/data/dataloader.py(8): __next__"
     builder.python(loader, start_us=10, duration_us=30)
@@ -232,7 +233,7 @@ def test_recorded_late_ranks_sleep(job: Path, rank: int, line: str) -> None:
 
 @pytest.mark.parametrize("name", ["ddp_gloo_4rank", "pipeline_gloo_4rank"])
 def test_self_times_add_up_to_the_recorded_time_of_the_threads(name: str) -> None:
-    """In a real job, the self times of lines, like those of callees, add up to the recorded time of all threads."""
+    """In a real job, the self times of lines add up to the recorded time of all threads; so do those of callees."""
     trace = holotrace.open_trace(RECORDED / name)
     result = source_lines(trace)
     for rank, rank_trace in trace.ranks.items():
@@ -245,7 +246,7 @@ def test_self_times_add_up_to_the_recorded_time_of_the_threads(name: str) -> Non
 
 
 def test_device_times_add_up_to_all_device_work() -> None:
-    """In a real job, the device times of lines, like those of callees, add up to the total of the outermost line."""
+    """In a real job, the device times of lines add up to the total of the outermost line; so do those of callees."""
     result = source_lines(holotrace.open_trace(EXAMPLES / "training"))
     assert result.per_line["device_self_ns"].sum() == result.per_callee["device_self_ns"].sum()
     assert result.per_line["device_total_ns"].max() == result.per_line["device_self_ns"].sum()

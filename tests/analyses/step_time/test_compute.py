@@ -32,7 +32,7 @@ def one_step() -> TraceBuilder:
 
 
 def test_overlapping_time_counts_for_the_first_category_that_fits() -> None:
-    """Time covered by several events counts toward their first category in CATEGORIES; in 25 µs, there is no event."""
+    """Time covered by several events counts toward their first category in CATEGORIES; for 25 µs, no event runs."""
     result = step_time(one_step().build())
 
     assert result.per_step.to_dicts() == [
@@ -94,7 +94,7 @@ def test_events_count_for_their_category() -> None:
     ],
 )
 def test_a_region_is_not_an_operator_whatever_its_category(name: str) -> None:
-    """Ranges of optimizers, DDP, nccl and Lightning are not CPU time; only the operators inside them are."""
+    """Ranges of optimizers, DDP, nccl and Lightning do not count as CPU time; only the operators inside them do."""
     for add in (TraceBuilder.annotation, TraceBuilder.operator):
         builder = add(TraceBuilder().step(1, 0, 100), name, start_us=10, duration_us=50)
         row = step_time(builder.operator("aten::add_", start_us=20, duration_us=5).build()).per_step.row(0, named=True)
@@ -145,7 +145,7 @@ def test_findings_name_what_was_not_recorded() -> None:
 
 
 def test_a_rank_of_kernels_alone_is_one_step(goldens, real_traces) -> None:
-    """A rank with only kernels is one step of 100 µs; in the plugin, the step has a negative length."""
+    """A rank with only kernels counts as one step of 100 µs; in the plugin, the step has a negative length."""
     trace = case("tb_edge/gpu_only_trace", goldens, real_traces).trace
 
     (row,) = step_time(trace).per_step.iter_rows(named=True)

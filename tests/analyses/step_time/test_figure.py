@@ -13,7 +13,7 @@ from jobs import stepping_job
 
 
 def bars(figure) -> dict[str, list[float]]:
-    """Return the values of each trace of the figure that has an entry in the legend."""
+    """Return the bar lengths of each entry in the legend."""
     return {bar.name: list(bar.x) for bar in figure.data if bar.showlegend is not False}
 
 

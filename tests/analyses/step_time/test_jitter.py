@@ -27,7 +27,7 @@ def job(gemm_us=(50, 50, 50, 50, 50), sleep_us=(0, 0, 0, 0, 0), name="<built-in 
 
 
 def test_long_steps_are_warm_up_at_the_beginning_and_outliers_later():
-    """Two long steps at the beginning are warm-up; a later long step is an outlier, and its longer kernel is named."""
+    """Two long steps at the beginning are warm-up; a later long step is an outlier, and its row names the kernel."""
     jitter = job((900, 500, 50, 50, 400, 50, 50, 50, 50), [0] * 9).jitter
     assert jitter["step_kind"].to_list() == ["warm-up", "warm-up", *["steady"] * 2, "outlier", *["steady"] * 4]
     assert jitter.row(4, named=True) == {
@@ -54,7 +54,7 @@ def test_time_outside_all_categories_is_named_after_the_innermost_python_functio
 
 
 def test_a_function_is_compared_over_steps_whatever_its_object():
-    """Each step waits for a different queue object, but addresses are ignored, so all calls are of one function."""
+    """Each step waits for a different queue object, but addresses are ignored, so these are calls of one function."""
     jitter = job(sleep_us=(20, 20, 320, 20, 20), name="<built-in method get of Queue object at 0x7f0{}>").jitter
     apart = jitter.filter(step_kind="outlier").select("step", "event", "event_excess_ns")
     assert apart.rows() == [(2, "<built-in method get>", 300_000)]

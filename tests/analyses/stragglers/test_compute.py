@@ -297,7 +297,7 @@ def test_a_collective_belongs_to_the_step_that_launched_it() -> None:
 
 
 def test_steps_can_be_chosen() -> None:
-    """In step 7 rank 1 is late, and in step 8 rank 0."""
+    """In step 7, rank 1 is late; in step 8, rank 0 is late."""
     trace = stepping().build()
     assert stragglers(trace, steps=[7]).candidates(2) == [1]
     assert stragglers(trace, steps=[8]).candidates(2) == [0]
@@ -318,7 +318,7 @@ def test_without_steps_the_whole_trace_is_one() -> None:
     ("options", "message"),
     [
         ({"steps": [3]}, "there is no step 3 in this trace; its steps are: 7, 8"),
-        ({"steps": []}, "no step of this trace was given; its steps are: 7, 8"),
+        ({"steps": []}, "no step of this trace was selected; its steps are: 7, 8"),
         (
             {"annotation": "x"},
             "there is no annotation 'x' in this trace; its annotations are: ProfilerStep#7, ProfilerStep#8",

@@ -64,7 +64,7 @@ def test_the_columns_and_their_types() -> None:
 
 
 def test_overlapping_work_counts_once() -> None:
-    """Three kernels within the same 10 µs, on two streams, are 10 µs of computation."""
+    """Three kernels within the same 10 µs, on two streams, count as 10 µs of computation."""
     builder = (
         TraceBuilder()
         .kernel("a", start_us=0, duration_us=10)
@@ -130,7 +130,7 @@ def test_a_job_on_cpus_alone_is_an_error_that_says_so(real_traces) -> None:
 
 
 def test_waiting_is_idle() -> None:
-    """A synchronisation between two kernels is idle time; a synchronisation after them does not extend the window."""
+    """A synchronisation counts as idle time between two kernels; after them, it does not extend the window."""
     builder = (
         TraceBuilder()
         .kernel("a", start_us=0, duration_us=10)
@@ -143,7 +143,7 @@ def test_waiting_is_idle() -> None:
 
 
 def test_amd_stream_0_is_measured() -> None:
-    """On ROCm's stream 0, a kernel is 5 µs of computation and a copy kernel is 2 µs of other work."""
+    """On ROCm's stream 0, a kernel counts as 5 µs of computation and a copy kernel as 2 µs of other work."""
     builder = (
         TraceBuilder()
         .kernel("Cijk_Alik_Bljk", start_us=0, duration_us=5, stream=0, launch_us=-3, launch_name="hipLaunchKernel")
@@ -154,7 +154,7 @@ def test_amd_stream_0_is_measured() -> None:
 
 
 def test_processes_give_the_same_table() -> None:
-    """Worker processes also apply kernel rules added in this process, so the table is the same."""
+    """Kernel rules added in this process also apply in worker processes, so both give the same table."""
     builder = TraceBuilder()
     for rank in range(3):
         builder.rank(rank).kernel("my_ring", start_us=rank, duration_us=2).kernel("gemm", start_us=9, duration_us=1)
@@ -181,7 +181,7 @@ works = st.lists(
 
 @given(works)
 def test_the_parts_are_the_nanoseconds_that_an_oracle_counts(work: list[tuple[str, int, int]]) -> None:
-    """For random work, all three times equal the numbers of nanoseconds that an oracle counts one by one."""
+    """For random kernels, all three times equal the numbers of nanoseconds that an oracle counts one by one."""
     builder = TraceBuilder()
     for name, start, duration in work:
         builder.kernel(name, start_us=start / 1000, duration_us=duration / 1000)

@@ -177,7 +177,10 @@ def test_collectives_of_different_sizes_are_no_transient() -> None:
 
 
 def test_profilers_that_start_one_after_the_other() -> None:
-    """As in vllm#57001, an all-gather takes 30.418, 4.137, 0.036 and 3.842 ms, because rank 2 starts recording last."""
+    """An all-gather takes 30.418, 4.137, 0.036 and 3.842 ms on four ranks, because rank 2 starts recording last.
+
+    The durations are those of vllm#57001.
+    """
     builder = TraceBuilder()
     for rank, duration_us in enumerate([30_418, 4_137, 36, 3_842]):
         begin_us = 40_000 - duration_us

@@ -225,7 +225,7 @@ def test_a_rank_is_shifted(tmp_path: Path, by_us: float, rule: str) -> None:
     ],
 )
 def test_a_rank_with_another_header(tmp_path: Path, header: dict[str, object], rule: str) -> None:
-    """A different driver, profiler option or GPU model is different software; a different world size is another job."""
+    """Another driver, profiler option or GPU model means other software; another world size means another job."""
     ranks = [recorded("two_ranks-data_parallel", rank) for rank in (0, 1)]
     assert rules_of(tmp_path, ranks[0], {**ranks[1], **header}) == [rule]
 

@@ -27,7 +27,7 @@ def costs(result: WaitCauses) -> list[tuple[object, ...]]:
 
 
 def after_a_barrier(*gemm_us: int) -> TraceBuilder:
-    """Return ranks that all-reduce from 10 to 20 µs, then run a gemm (rank i: `gemm_us[i]`), then all-reduce again."""
+    """Return ranks that all-reduce from 10 to 20 µs, run a gemm (of `gemm_us[i]` on rank i), and all-reduce again."""
     builder = TraceBuilder()
     last, group = 20 + max(gemm_us), range(len(gemm_us))
     for rank, length_us in enumerate(gemm_us):
@@ -130,7 +130,7 @@ def test_the_data_parallel_recording_names_the_function_that_sleeps():
 
 
 def test_one_rank_alone_says_what_is_missing():
-    """If one of two ranks was opened, no cause is known, and a finding gives how much communication may be waiting."""
+    """If only one of two ranks is opened, causes are unknown; a finding says how much communication may be waiting."""
     trace = after_a_barrier(30, 70).build().select([1])
     result = wait_causes(trace)
     assert result.per_cause.is_empty()

@@ -60,7 +60,7 @@ def test_names_of_nested_groups_name_all_their_axes(description, axes):
 
 
 def test_a_group_over_two_axes_is_ambiguous():
-    """If a group's description names two dimensions, its axis is unknown; a group without a description is still dp."""
+    """A description with two dimensions leaves the axis unknown; without a description, the group's calls show it."""
     groups = [([0, 1, 2, 3], "mesh_dp.mesh_tp"), ([4, 5, 6, 7], "")]
 
     assert _names(groups, [_GRADIENTS, _GRADIENTS]) == ["unknown", "dp"]

@@ -295,7 +295,7 @@ def test_training_has_no_steps_of_inference() -> None:
         builder.operator("autograd::engine::evaluate_function: MmBackward0", start_us=start + 10, duration_us=5)
     result = found(builder)
     assert result.table.is_empty()
-    assert result.findings == ("no inference steps: no range is named like a step, and the rank trains",)
+    assert result.findings == ("no inference steps: no range is named like a step, and the rank is training",)
 
 
 def test_shapes_of_training_show_no_kind() -> None:

@@ -177,7 +177,7 @@ def _inside_holders(rank_trace: RankTrace, named: NamedSteps, findings: tuple[st
 def _without_names(rank_trace: RankTrace, findings: tuple[str, ...]) -> InferenceSteps:
     for engine, passes in engine_passes(rank_trace).items():
         return InferenceSteps(_completed(rank_trace, _of_passes(passes, engine, _last_ns(rank_trace))), findings)
-    sentence = "no inference steps: no range is named like a step, and the rank trains"
+    sentence = "no inference steps: no range is named like a step, and the rank is training"
     if not is_training(rank_trace):
         denoising = denoising_passes(rank_trace)
         if denoising.ranges.height > 1:

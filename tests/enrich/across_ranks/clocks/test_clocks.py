@@ -110,7 +110,7 @@ def test_hosts_that_share_no_call_are_unknown() -> None:
 
 @pytest.mark.parametrize("family", ["broadcast", "reduce", "gather", "scatter", "unknown", "all_to_all"])
 def test_kinds_that_need_not_wait_do_not_bound_clocks(family) -> None:
-    """These calls, and all-to-alls of unknown size, do not synchronise ranks, so no clock offset follows from them."""
+    """Such calls, and all-to-alls of unknown size, need not synchronise ranks, so no clock offset follows from them."""
     found = clocks(calls_of(*every_10_us(20, 300, family=family)), TWO_HOSTS)
 
     assert found.per_host["offset_ns"].to_list() == [0, None]

@@ -39,7 +39,7 @@ def _from(rank: int) -> int:
 
 
 def test_partners_connect_the_batches_of_a_ring() -> None:
-    """In ring attention, every rank sends to the next rank and receives from the previous rank, twice."""
+    """In ring attention, every rank sends to the next rank and receives from the previous rank; all batches match."""
     of_ranks = {
         rank: of_rank(*(_batch((rank + 1) % 4, _from((rank - 1) % 4), at=100 * turn) for turn in (0, 1)))
         for rank in range(4)
@@ -50,7 +50,7 @@ def test_partners_connect_the_batches_of_a_ring() -> None:
 
 
 def test_partners_connect_an_all_to_all_made_of_sends() -> None:
-    """Each rank sends to all others and receives from all others."""
+    """Each rank sends to all others and receives from all others, so the batches of all ranks match."""
     of_ranks = {
         rank: of_rank(_batch(*(peer for other in range(4) if other != rank for peer in (other, _from(other)))))
         for rank in range(4)

@@ -20,7 +20,7 @@ def _all_reduce(builder: TraceBuilder, *, asked_us: int | None, start_us: int, s
 
 
 def test_two_worker_threads_may_start_in_the_wrong_order() -> None:
-    """Two worker threads start two all-reduces in reverse order; the sizes show which operator requested which one."""
+    """Two worker threads start two all-reduces in reverse order; the sizes show which operator requested which."""
     builder = TraceBuilder()
     _all_reduce(builder, asked_us=0, start_us=21, size=8, worker=2)
     _all_reduce(builder, asked_us=2, start_us=20, size=16, worker=3)

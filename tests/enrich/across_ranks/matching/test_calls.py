@@ -62,7 +62,7 @@ def test_a_kernel_with_args_gives_every_column() -> None:
 
 
 def test_the_facts_name_the_host_and_all_groups() -> None:
-    """Groups come from the header and from the calls; if a trace names no host, its file path is used."""
+    """Groups come from the header and from the calls; if a trace names no host, its file path is used instead."""
     builder = TraceBuilder().collective(group_ranks=(0, 4), start_us=1, duration_us=1)
     groups = [{"pg_desc": "mesh_dp", "pg_size": 2, "ranks": [0, 1]}]
     info = {"rank": 0, "world_size": 8, "pg_config": groups}

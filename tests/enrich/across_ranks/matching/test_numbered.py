@@ -90,7 +90,7 @@ def test_coalesced_sends_and_receives_have_equal_numbers_only_in_groups_of_two()
 
 
 def test_coverage_is_the_share_of_calls_bytes_and_time() -> None:
-    """Each rank has two calls; the one that is matched has a quarter of the bytes and half of the time.
+    """Each rank has two calls; the matched call accounts for a quarter of the bytes and half of the time.
 
     Calls in groups of one rank are ignored.
     """

@@ -14,7 +14,7 @@ GROUP = process_group(range(3))
 
 
 def _rank(text: str, *, late_us: int = 0, ahead_us: int = 0, host: str = "a", **columns):
-    """Return a rank with one call per letter of `text`; the letter is the call's content, and a dot a missing call.
+    """Return a rank with one call per letter of `text`, which is the call's content; a dot means a missing call.
 
     All ranks leave a call at the same time. This rank enters `late_us` later, and its clock is ahead by `ahead_us`.
     """

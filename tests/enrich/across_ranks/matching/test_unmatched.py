@@ -19,7 +19,7 @@ def test_matched_calls_give_no_findings() -> None:
 
 
 def test_nothing_at_all_is_an_answer() -> None:
-    """Without ranks, and without calls, all tables are empty."""
+    """If there are no ranks, or if the ranks have no calls, all tables are empty."""
     for of_ranks in ({}, {0: of_rank(), 1: of_rank()}):
         matching = match(of_ranks)
 
