@@ -113,7 +113,7 @@ def check(trace: Trace, *, strict: bool = False, executor: Executor = IN_PROCESS
         trace: the job.
         strict: also check whether the files are sound, for example whether each kernel starts after its launch, and
             whether the recordings can be trusted; see `holotrace.trust`.
-        executor: runs the work on the ranks.
+        executor: runs the work of each rank.
 
     >>> import holotrace
     >>> from holotrace.testing import TraceBuilder
@@ -133,7 +133,7 @@ def check(trace: Trace, *, strict: bool = False, executor: Executor = IN_PROCESS
 
 
 def _without_chosen(trusted: Trust, left_out: Collection[int]) -> Trust:
-    """Drop the doubt about missing ranks if the user left out exactly this number of ranks."""
+    """Drop the doubt about missing ranks if as many ranks are missing as the user left out."""
     doubts = trusted.doubts
     is_chosen = (pl.col("rule") == missing_ranks.__name__) & (pl.col("case_count") == len(left_out))
     return replace(trusted, doubts=doubts.filter(~is_chosen))

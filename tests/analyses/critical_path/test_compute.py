@@ -560,7 +560,7 @@ def test_an_empty_rank_is_an_error() -> None:
 
 
 def assert_accounts_for_its_window(path_graph: PathGraph) -> None:
-    """Assert that the path fills its window without gaps and has no slack, and that its replay takes equally long."""
+    """Assert that the path fills its window without gaps, has no slack, and takes as long as the window in a replay."""
     graph, segments = path_graph.graph, path_graph.segments
     start_ns, end_ns = segments["start_ns"].to_numpy(), segments["end_ns"].to_numpy()
     assert (start_ns[0], end_ns[-1]) == (graph.window_start_ns, graph.window_end_ns)

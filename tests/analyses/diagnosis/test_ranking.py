@@ -51,7 +51,7 @@ def _stakes(*rules: JobRule, exposed_ns: float = 100_000) -> dict[str, int]:
 
 
 def test_a_finding_takes_time_from_those_after_it() -> None:
-    """10 % of the step is exposed; the first finding takes 3 %, which leaves 7 % for the second."""
+    """10 % of the step is exposed communication; the first finding claims 3 %, which leaves 7 % for the second."""
     assert _stakes(_rule("first", 0, 30_000), _rule("second", 1, 100_000)) == {"second": 70_000, "first": 30_000}
 
 
@@ -61,7 +61,7 @@ def test_a_finding_that_is_not_shown_takes_no_time() -> None:
 
 
 def test_a_finding_that_only_small_ones_would_hide_is_shown() -> None:
-    """4 % of the step is exposed; two findings of 1.5 % are not shown, so the third keeps its 2.5 %."""
+    """4 % of the step is exposed communication; two findings of 1.5 % are not shown, so the third keeps its 2.5 %."""
     first = _rule("first", 0, 15_000)
     rules = (first, replace(first, name="again"), _rule("second", 1, 25_000))
     assert _stakes(*rules, exposed_ns=40_000) == {"second": 25_000}

@@ -62,7 +62,7 @@ def labelled(text: str) -> dict[str, Any]:
 
 
 def definitions(terms: Sequence[tuple[str, str]], *, scrolls: bool = False) -> Component:
-    """Return a folded list of terms with definitions; with `scrolls`, the list can be focused with the keyboard."""
+    """Return a folded list of terms with definitions; with `scrolls`, the keyboard can focus and scroll it."""
     rows = [part for term, meaning in terms for part in (html.Dt(term), html.Dd(meaning))]
     listed = html.Dl(rows, tabIndex="0" if scrolls else None)
     return folded("What the words mean", listed)
@@ -91,7 +91,7 @@ def graph(name: str, figure: go.Figure, *, asked: str = "") -> Component:
     explanation = [dmc.Text(shown(alone.explanation), c="dimmed", size="sm")] if alone.explanation else []
     drawn = dcc.Graph(
         id={"type": "figure", "name": name},
-        figure=alone.figure.to_dict(),  # otherwise, Dash converts the figure again for each visitor
+        figure=alone.figure.to_dict(),  # Dash would convert a Figure again for each visitor
         config={"displaylogo": False, "responsive": True},
     )
     heights = {"--height": f"{alone.height}px", "--narrow-height": f"{alone.narrow_height}px"}

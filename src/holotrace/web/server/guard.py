@@ -194,7 +194,7 @@ def _comes_from_here(environ: WSGIEnvironment, host: str) -> bool:
     Browsers send Origin with every POST. A client that sends none is not a browser, so other sites cannot control
     it.
     """
-    if environ.get("HTTP_SEC_FETCH_SITE") == "same-origin":  # pages cannot set this header, and proxies keep it
+    if environ.get("HTTP_SEC_FETCH_SITE") == "same-origin":  # pages cannot set this header, and proxies pass it on
         return True
     origin = environ.get("HTTP_ORIGIN")
     return origin is None or (bool(host) and _netloc_of(origin) == host.lower())

@@ -41,7 +41,7 @@ class RankOrder:
 def rank_order(found: Stragglers) -> RankOrder:
     """Choose the rank that causes most of the waiting and, among the other ranks, the one with the median waiting time.
 
-    If no rank is the cause of the waiting (`is_cause`), no rank is late.
+    If no rank causes the waiting (`is_cause`), no rank counts as late, and the order is empty.
     """
     causes = found.per_rank.filter("is_cause")
     if not len(causes) or len(found.per_rank) < _LEAST_RANKS:
