@@ -46,7 +46,7 @@ def test_equal_links_are_not_slow():
 
 
 def test_one_slow_link_is_named():
-    """Collectives on the link between b and d take three times as long as on the other links."""
+    """Collectives between b and d take three times as long as on the other links, so this link is reported as slow."""
     assert _parts(_instances(_PAIRS | {("b", "d"): 3_000.0})) == [("link", "b and d", 3.0)]
 
 

@@ -41,7 +41,7 @@ def facts_block(facts: Iterable[tuple[str, str, str]]) -> Component:
 
 
 def caveats(sentences: Sequence[str], *, kind: str = "caveat", kinds: str = "") -> list[Component]:
-    """Return the caveats, folded under a line with their number; a single short caveat is not folded."""
+    """Return the caveats, folded under a line that says how many there are; a single short caveat is not folded."""
     if not sentences:
         return []
     count = f"{len(sentences):,} {kind if len(sentences) == 1 else kinds or f'{kind}s'}"
@@ -57,7 +57,7 @@ def folded(summary: str, *children: Component) -> Component:
 
 
 def labelled(text: str) -> dict[str, Any]:
-    """Return the attribute with the name of an element for screen readers."""
+    """Return the attribute that names an element for screen readers."""
     return {"aria-label": text}
 
 

@@ -87,7 +87,7 @@ class Guard:
         if not self._goes_by(_host_name(host)):
             return "403 Forbidden", f"this server does not have that name; {self._way_to_allow}"
         if environ["REQUEST_METHOD"] not in _METHODS:
-            return "405 Method Not Allowed", "this server answers GET and POST"
+            return "405 Method Not Allowed", "this server answers only GET and POST"
         if environ["REQUEST_METHOD"] not in _SAFE_METHODS and not _comes_from_here(environ, host):
             return "403 Forbidden", "requests from pages of other sites are refused"
         return None

@@ -124,7 +124,7 @@ def expect_still_there(real: Mapping[str, Path]) -> None:
     """
     for path, file in real.items():
         if Path(path).resolve() != file:
-            message = f"{path} became a link after holotrace serve started; restart it to follow the link"
+            message = f"{path} became a link after holotrace serve started; restart holotrace serve to follow it"
             raise UnreadableTraceError(message)
 
 

@@ -62,7 +62,7 @@ def _late(cost_ns: int) -> str:
 
 
 def known_order(session: Session, scope: Scope) -> RankOrder:
-    """Return the order if the ranks have already been compared, else an empty order, to draw the timeline at once."""
+    """Return the order if the ranks have already been compared, else an empty order, so that drawing need not wait."""
     return _order(session, scope) if session.has(scope, (_ANALYSIS, ())) else RankOrder()
 
 

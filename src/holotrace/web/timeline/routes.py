@@ -94,7 +94,7 @@ def add_routes(flask: Flask, session: Session) -> None:
 
 
 def _answered(answer: Callable[[Session], Any], session: Session) -> Response:
-    """Return an answer as JSON; status 202 means that it is not ready yet, 400 that there is none, with the reason."""
+    """Return an answer as JSON; the status is 202 if it is not ready yet, 400 (with the reason) if there is none."""
     try:
         return _json(answer(session))
     except NotYet:

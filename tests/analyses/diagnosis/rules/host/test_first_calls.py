@@ -179,7 +179,7 @@ def test_steps_recorded_as_operators_are_not_named_as_operators() -> None:
 
 
 def sampled_job(*, calls_between: int) -> holotrace.Trace:
-    """Return 200 kernels of 50 µs, one per 500 µs; correlation ids grow by `calls_between` from launch to launch."""
+    """Return 200 kernels of 50 µs, one every 500 µs; correlation ids grow by `calls_between` from launch to launch."""
     trace = TraceBuilder()
     for number in range(200):
         launch = 500 * number
