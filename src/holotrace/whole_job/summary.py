@@ -222,7 +222,7 @@ _LOSSES = Plan(_losses_of_rank, _lost_in_all)
 
 
 def _findings(results: dict[str, Result]) -> tuple[str, ...]:
-    """Return the distinct findings of the analyses whose tables have rows; all others only name missing data."""
+    """Return the distinct findings of the analyses whose tables have rows; other analyses only report missing data."""
     with_rows = (result for result in results.values() if has_rows(result))
     return tuple(dict.fromkeys(finding for result in with_rows for finding in result.findings))
 

@@ -29,7 +29,7 @@ def met(times):
 
 
 def test_one_meeting_bounds_the_offset_by_its_starts_and_ends() -> None:
-    """On neither clock does the operation end before it starts on the other, so the clocks differ by -125 to 30."""
+    """The operation cannot end on one rank before it starts on the other, so the clocks differ by -125 to 30."""
     bounds = clock_bounds(*met([(0, 130, 100, 125)]), LIMITS)
 
     low, high = bounds.between(np.array([1, 1]), np.array([100.0, 125.0]))
@@ -116,7 +116,7 @@ def extremes(times, knots):
 
 
 def corners(points):
-    """Return lines through two points, and through one point with an extreme slope, as offset and slope."""
+    """Yield (offset, slope) of each line through two points, and of the steepest lines through one point."""
     for (t, u), (s, v) in combinations(points, 2):
         if t != s and abs((u - v) / (t - s)) <= 1e-3:
             yield u - (u - v) / (t - s) * t, (u - v) / (t - s)

@@ -26,7 +26,7 @@ def _instances(sizes: list[int], *, pause_ns: int) -> pl.DataFrame:
 
 
 def test_each_group_has_its_latency_and_bandwidth():
-    """The fit to calls of three sizes returns the latency (10 µs) and bandwidth (10 GB/s) they were generated with."""
+    """The fit to generated calls of three sizes returns their true latency (10 µs) and bandwidth (10 GB/s)."""
     fits = per_fit(_instances([*_SIZES] * 5, pause_ns=0))
 
     chosen = fits.select("process_group", "instance_count", "size_count", "latency_ns", "bus_bytes_per_s")

@@ -63,7 +63,7 @@ def test_unknown_splits_give_no_pairs() -> None:
 
 
 def test_a_slow_pair_of_an_all_to_all_is_named() -> None:
-    """Ranks 1 and 4 leave 200 µs after the others, so their transfers are slow, and a finding names the pair."""
+    """Only ranks 1 and 4 leave 200 µs late, so the transfers between them are slow, and a finding names the pair."""
     result = exchanged(slow=(1, 4))
 
     slow = result.per_pair.filter("is_slow").select("source_rank", "destination_rank").rows()
@@ -84,7 +84,7 @@ def test_a_few_transfers_are_not_judged() -> None:
 
 
 def test_unaligned_clocks_give_all_pairs_the_time_of_the_whole() -> None:
-    """If the clocks of the hosts cannot be aligned, all pairs get the time of the collective, and none is slow."""
+    """If the hosts' clocks cannot be aligned, each pair gets the time of the whole collective, and no pair is slow."""
     pairs = exchanged(slow=(1, 4), hosts=2, count=4).per_pair
 
     assert pairs["median_transfer_ns"].n_unique() == 1

@@ -46,7 +46,7 @@ def test_equal_links_are_not_slow():
 
 
 def test_one_slow_link_is_named():
-    """Collectives on the link between b and d take three times as long as on the other links."""
+    """Collectives between b and d take three times as long as on the other links, so this link is reported as slow."""
     assert _parts(_instances(_PAIRS | {("b", "d"): 3_000.0})) == [("link", "b and d", 3.0)]
 
 
@@ -102,7 +102,7 @@ def test_barriers_are_compared():
     ],
 )
 def test_the_finding_names_collective_and_size(called: dict[str, str], text: str):
-    """The finding gives both times and the size; for a barrier, it leaves the size out."""
+    """The finding gives the slow and the usual time, and the size unless the collective is a barrier."""
     assert text in collectives(_job_with_a_slow_group(**called)).findings[0]
 
 
@@ -127,7 +127,7 @@ def _job_with_a_slow_group(**called: str) -> Trace:
 
 
 def _random_job(seed: int, planted: str) -> tuple[pl.DataFrame, set[tuple[str, str]]]:
-    """Return sends between hosts (4 to 64), and the slow link or host, if there is one.
+    """Return sends between 4 to 64 hosts, and the slow link or host, if there is one.
 
     Send times on a link vary by up to 15 %, and 3 % of the sends take 2 to 10 times as long. On a slow link or host,
     sends take 1.5 to 4 times as long.

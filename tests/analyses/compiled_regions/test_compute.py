@@ -209,7 +209,7 @@ def _stacks(version: int, stacks: dict[str, list[str]]) -> list[str]:
     ],
 )
 def test_each_rank_has_its_own_log(tmp_path, name):
-    """The rank is read from the name of the log or of its folder; if a rank has no log, its function is null."""
+    """The rank is read from the name of the log or of its folder; without a log, a rank's function is null."""
     builder = TraceBuilder()
     for rank in (0, 1, 2):
         builder.rank(rank).operator("Torch-Compiled Region: 0/0", start_us=0, duration_us=50)
@@ -226,7 +226,7 @@ def test_each_rank_has_its_own_log(tmp_path, name):
 
 @pytest.mark.parametrize("name", ["missing", "empty", "cut.log.gz"])
 def test_a_folder_without_a_log_is_an_error(tmp_path, name):
-    """The error says how to record a log, or that a compressed log cannot be read."""
+    """The error says how to record a missing log, or that a compressed log that was cut off cannot be read."""
     (tmp_path / "empty").mkdir()
     (tmp_path / "cut.log.gz").write_bytes(gzip.compress(b"V1123 06:34:30.206000 7 torch/a.py:1] {}")[:-9])
     with pytest.raises(holotrace.InvalidOptionError, match=r"TORCH_TRACE|cannot be read"):

@@ -9,7 +9,7 @@ from jobs import HOSTILE
 
 
 def test_bars_are_generated_kernels_with_their_source():
-    """The bar is the kernel's 7 µs, and the hover text contains the escaped name of its source file."""
+    """The bar shows the kernel's 7 µs, and the hover text contains the escaped name of the kernel's source file."""
     builder = TraceBuilder()
     builder.operator("triton_poi_fused_a_0", start_us=0, duration_us=5, args={"kernel_file": f"/a{HOSTILE}.py"})
     figure = plot_compiled_regions(

@@ -250,7 +250,7 @@ def test_a_call_that_waits_follows_the_device(recorded: str) -> None:
 
 
 def test_a_synchronisation_with_nothing_to_wait_for_keeps_its_time() -> None:
-    """A synchronisation begins after the only kernel ended, so all of its 60 µs are on the path."""
+    """A synchronisation begins after the only kernel ended, so it waits for nothing; all its 60 µs are on the path."""
     builder = (
         TraceBuilder()
         .step(1, 0, 100)
@@ -428,7 +428,7 @@ def test_a_first_kernel_that_begins_at_once_has_a_launch_delay() -> None:
 
 
 def test_a_stream_that_was_recorded_before_the_window_is_known_to_be_idle() -> None:
-    """A kernel that ran 5 ms earlier shows that the stream was recorded, so the later kernel waited for its launch."""
+    """A kernel 5 ms earlier shows that no unrecorded work kept the stream busy, so the delay is a launch delay."""
     builder = TraceBuilder().kernel("earlier", start_us=5, duration_us=1, launch_us=2).step(1, 5_000, 500)
     builder.kernel("late", start_us=5_400, duration_us=200, launch_us=5_010)
 
@@ -453,7 +453,7 @@ def test_a_first_kernel_may_wait_for_another_stream_of_its_device() -> None:
 
 @pytest.mark.parametrize("place", [{"device": 1}, {"stream": 8}])
 def test_each_stream_has_its_own_first_work(place: dict[str, int]) -> None:
-    """Earlier work on another device or stream does not show that the kernel's stream was idle."""
+    """Earlier work on another device or stream does not show that this stream was idle, so the cause is unknown."""
     builder = served(400).kernel("elsewhere", start_us=9, duration_us=1, launch_us=8, **place)
 
     assert "unknown" in critical_path(builder.build()).path["path_class"].to_list()
@@ -560,7 +560,7 @@ def test_an_empty_rank_is_an_error() -> None:
 
 
 def assert_accounts_for_its_window(path_graph: PathGraph) -> None:
-    """Assert that the path fills its window without gaps and has no slack, and that its replay takes equally long."""
+    """Assert that the path fills its window without gaps, has no slack, and takes as long as the window in a replay."""
     graph, segments = path_graph.graph, path_graph.segments
     start_ns, end_ns = segments["start_ns"].to_numpy(), segments["end_ns"].to_numpy()
     assert (start_ns[0], end_ns[-1]) == (graph.window_start_ns, graph.window_end_ns)

@@ -76,7 +76,7 @@ def test_ranges_are_joined_with_launches_in_order() -> None:
 
 
 def test_a_correlation_has_priority_over_order() -> None:
-    """Correlations match ranges to launches even if their order differs and one launch has no range."""
+    """Ranges are matched to launches by correlation, even if they come in another order and one launch has no range."""
     builder = launching(TraceBuilder(), first=("mm", 0), second=("add", 20), third=("sub", 40))
     measured(builder, "minus", 100, correlation=102, fadd=1)
     measured(builder, "gemm", 110, correlation=100, fadd=1)
@@ -95,7 +95,7 @@ def test_names_have_priority_over_order() -> None:
 
 
 def test_a_missing_launch_leaves_operators_unknown_and_keeps_values() -> None:
-    """Three ranges cannot be matched to two launches: they keep their values, but their operators are unknown."""
+    """Three ranges cannot be matched to two launches; the ranges keep their values, but have unknown operators."""
     builder = launching(TraceBuilder(), first=("mm", 0), second=("add", 20))
     for start in (100, 110, 120):
         measured(builder, "gemm", start, ffma=1)
@@ -106,7 +106,7 @@ def test_a_missing_launch_leaves_operators_unknown_and_keeps_values() -> None:
 
 
 def test_a_driver_call_inside_a_runtime_call_is_not_a_second_launch() -> None:
-    """A driver call with the same correlation as its runtime call is not another launch."""
+    """A driver call with the same correlation as the runtime call around it does not count as a second launch."""
     builder = launching(TraceBuilder(), first=("mm", 0))
     builder.runtime("cuLaunchKernel", start_us=2.5, duration_us=0.25, correlation=100)
     measured(builder, "gemm", 100, ffma=1)

@@ -88,7 +88,7 @@ def test_a_late_rank_costs_the_others_their_waits_and_itself_its_delay() -> None
     ],
 )
 def test_the_first_finding_names_the_rank_that_sleeps_and_its_line(job: str, rank: int, line: str) -> None:
-    """In each recorded job, one rank sleeps and the others wait for it."""
+    """In each recorded job, one rank sleeps and the others wait; the first finding names this rank and its `sleep`."""
     found = holotrace.diagnosis(holotrace.open_trace(TRACES / job, cache=False)).per_finding.row(0, named=True)
 
     assert (found["rule"], found["rank"], found["source_line"]) == ("late_rank", rank, line)

@@ -36,7 +36,7 @@ def test_findings_that_are_part_of_others_are_their_effects(result) -> None:
 
 
 def test_the_ranks_are_those_of_the_evidence(result) -> None:
-    """The late rank 1 costs both ranks 200 µs per step, because rank 0 waits for rank 1."""
+    """Rank 1 is late, which costs each rank 200 µs per step, because rank 0 waits."""
     assert of_rule(result, "late_rank").ranks == ((0, 200_000), (1, 200_000))
 
 

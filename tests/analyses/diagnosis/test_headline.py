@@ -90,7 +90,7 @@ def test_the_facts_name_the_whole_of_each_share() -> None:
 
 @pytest.mark.slow
 def test_the_facts_of_a_job_on_cpus_leave_out_devices() -> None:
-    """Without device work, the line shows only the step, the exposed communication and the waiting."""
+    """Without device work, the headline shows only the step, the exposed communication and the waiting."""
     line = headline_line(holotrace.diagnosis(holotrace.open_trace(TRACES / "ddp_gloo_4rank", cache=False)))
 
     assert [part.split(" ")[0] for part in line.split(" · ")] == ["step", "exposed", "waiting"]

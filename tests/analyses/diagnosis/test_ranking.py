@@ -1,4 +1,4 @@
-"""Tests of the ranking of findings about several ranks, which share the exposed communication."""
+"""Tests of the ranking of findings about several ranks; together, they claim at most the exposed communication."""
 
 from __future__ import annotations
 
@@ -51,17 +51,17 @@ def _stakes(*rules: JobRule, exposed_ns: float = 100_000) -> dict[str, int]:
 
 
 def test_a_finding_takes_time_from_those_after_it() -> None:
-    """10 % of the step is exposed; the first finding takes 3 %, which leaves 7 % for the second."""
+    """10 % of the step is exposed communication; the first finding claims 3 %, which leaves 7 % for the second."""
     assert _stakes(_rule("first", 0, 30_000), _rule("second", 1, 100_000)) == {"second": 70_000, "first": 30_000}
 
 
 def test_a_finding_that_is_not_shown_takes_no_time() -> None:
-    """The first finding costs 1 % of the step, too little to be shown, so the second keeps its 10 %."""
+    """The first finding costs 1 % of the step, too little to be shown, so the second still claims all 10 %."""
     assert _stakes(_rule("first", 0, 10_000), _rule("second", 1, 100_000)) == {"second": 100_000}
 
 
 def test_a_finding_that_only_small_ones_would_hide_is_shown() -> None:
-    """4 % of the step is exposed; two findings of 1.5 % are not shown, so the third keeps its 2.5 %."""
+    """4 % of the step is exposed communication; two findings of 1.5 % are not shown, so the third keeps its 2.5 %."""
     first = _rule("first", 0, 15_000)
     rules = (first, replace(first, name="again"), _rule("second", 1, 25_000))
     assert _stakes(*rules, exposed_ns=40_000) == {"second": 25_000}

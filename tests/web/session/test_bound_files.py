@@ -133,7 +133,7 @@ def test_a_replacement_by_a_link_is_not_read(folder) -> None:
     rank = served.session.whole(served.run).ranks[0]
     put_link(trace, private)
 
-    with pytest.raises(UnreadableTraceError, match=r"was replaced since it was opened") as refusal:
+    with pytest.raises(UnreadableTraceError, match=r"has been replaced since it was opened") as refusal:
         rank.table("events")
     assert str(trace) in str(refusal.value)
 
@@ -148,7 +148,7 @@ def test_a_folder_on_the_path_must_not_become_a_link(folder) -> None:
     run.rename(folder / "gone")
     run.symlink_to(folder / "private")
 
-    with pytest.raises(UnreadableTraceError, match=r"was replaced since it was opened"):
+    with pytest.raises(UnreadableTraceError, match=r"has been replaced since it was opened"):
         rank.table("events")
 
 

@@ -337,7 +337,7 @@ def test_a_link_in_place_of_a_file_is_not_merged(tmp_path) -> None:
 
     response = asking.get("merged", ranks="0,1")
 
-    assert (response.status_code, "was replaced since it was opened" in response.json["error"]) == (400, True)
+    assert (response.status_code, "has been replaced since it was opened" in response.json["error"]) == (400, True)
 
 
 def test_a_store_has_no_trace_file(tmp_path) -> None:

@@ -292,7 +292,7 @@ def _findings(sides: list[_Side], have: list[_Facts], by: Measure | None) -> Ite
     labels = dict(zip(_SIDES, zip(sides, have, strict=True), strict=True))
     yield from (f"{label}: {text}" for label, (side, _) in labels.items() for text in side.skipped)
     if without := [label for label, (_, has) in labels.items() if not has.step_count]:
-        yield f"at least one rank of {_listed(without)} has no steps, so both traces are compared as a whole, and times are sums"
+        yield f"some ranks of {_listed(without)} have no steps, so both traces are compared as a whole, and times are sums"
     if len(without := [label for label, (_, has) in labels.items() if not has.has_modules]) == 1:
         yield f"{_listed(without)} has no modules, so the modules of the other trace are ignored; record with with_stack=True"
     if by is None and (without := [label for label, (side, _) in labels.items() if not side.has_device_work]):

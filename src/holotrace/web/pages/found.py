@@ -25,7 +25,7 @@ MOST_RANKS = 8
 """Maximum number of ranks listed for a finding, the costliest first."""
 
 MOST_RANKS_BESIDE = 4
-"""Maximum number of ranks in a finding's timeline link: the rank of the first event, then the costliest ranks."""
+"""Maximum number of ranks that a finding's timeline link shows: the rank of the first event, then the costliest."""
 
 _PAGES = {f"docs/reference/analyses/{question.name}.md": question for question in ANALYSES}
 

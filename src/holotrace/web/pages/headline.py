@@ -50,7 +50,7 @@ def headline(session: Session, scope: Scope) -> Headline:
 
 
 def verdict(session: Session, scope: Scope) -> tuple[str, pl.DataFrame]:
-    """Return the verdict and, for a job without GPU work, the table of the CPU side."""
+    """Return the verdict and, for a job without GPU work, the table `cpu_side` (see `Summary`)."""
     whole = _whole(session, scope)
     return session.remembered(
         scope, VERDICT_KEY, lambda trace: verdict_on(trace, session.results(scope, (DIAGNOSIS,)), whole)

@@ -152,7 +152,7 @@ OVERVIEW = Page(
     question=QUESTION,
     section="",
     layout=_layout,
-    parts={  # in order of computation: figures are ready long before the diagnosis of many ranks
+    parts={  # in this order, because diagnosing many ranks takes much longer than drawing figures
         **{part: partial(_figure, name) for part, name in _FIGURES.items()},
         "verdict": _verdict,
         "gpus": _gpus,

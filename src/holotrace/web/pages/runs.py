@@ -35,7 +35,7 @@ _TWO = 2
 _PREFIX = "run."
 _POLL_MS = 1_000
 _KNOWN: dict[str, Any] = {"data-is-known": ""}
-"""Attribute of cells with a number; on narrow screens, the style sheet adds the meaning of the number."""
+"""Attribute of cells with a number; on narrow screens, which show no headings, the style sheet adds a label to them."""
 
 _POLITE: dict[str, Any] = {"aria-live": "polite"}
 _UNREAD: dict[str, Any] = {"aria-hidden": "true"}
@@ -151,7 +151,7 @@ class _Summaries(Mapping[str, Part]):
 
 
 def register_comparing(app: Dash) -> None:
-    """Let links compare the two ticked runs, or the ticked run with another run."""
+    """Update the links, which compare the two ticked runs, or a run with the only ticked run."""
     app.clientside_callback(
         client("compare"),
         Output("compare", "href"),

@@ -23,7 +23,7 @@ _TERMS = (
     ("queue", "work that was launched on a stream but has not started"),
     (
         "node-01 ± 12 µs",
-        "host of a rank, with the error of its clock; without ±, the host whose clock the axis shows",
+        "host of a rank, with the error of its clock; the axis shows the clock of the host without ±",
     ),
     ("launch", "arrow from a launch call to the work that it launched"),
     ("forward, backward", "arrow between an operator and the operator that computes its gradient"),
@@ -36,7 +36,7 @@ _TERMS = (
 
 
 _OPTIONS = ("find", "event", "at", "show", "window", "top", "flags", "panel", "rows", "sql")
-"""Keys of the address that describe the view; `assets/timeline/start.js` lists the same keys."""
+"""Keys in the query string that describe the view; `assets/timeline/start.js` lists the same keys."""
 
 
 def _layout(session: Session, selection: Selection) -> Component:

@@ -41,7 +41,7 @@ def facts_block(facts: Iterable[tuple[str, str, str]]) -> Component:
 
 
 def caveats(sentences: Sequence[str], *, kind: str = "caveat", kinds: str = "") -> list[Component]:
-    """Return the caveats, folded under a line with their number; a single short caveat is not folded."""
+    """Return the caveats, folded under a line that says how many there are; a single short caveat is not folded."""
     if not sentences:
         return []
     count = f"{len(sentences):,} {kind if len(sentences) == 1 else kinds or f'{kind}s'}"
@@ -57,12 +57,12 @@ def folded(summary: str, *children: Component) -> Component:
 
 
 def labelled(text: str) -> dict[str, Any]:
-    """Return the attribute with the name of an element for screen readers."""
+    """Return the attribute that names an element for screen readers."""
     return {"aria-label": text}
 
 
 def definitions(terms: Sequence[tuple[str, str]], *, scrolls: bool = False) -> Component:
-    """Return a folded list of terms with definitions; with `scrolls`, the list can be focused with the keyboard."""
+    """Return a folded list of terms with definitions; with `scrolls`, the keyboard can focus and scroll it."""
     rows = [part for term, meaning in terms for part in (html.Dt(term), html.Dd(meaning))]
     listed = html.Dl(rows, tabIndex="0" if scrolls else None)
     return folded("What the words mean", listed)
@@ -91,7 +91,7 @@ def graph(name: str, figure: go.Figure, *, asked: str = "") -> Component:
     explanation = [dmc.Text(shown(alone.explanation), c="dimmed", size="sm")] if alone.explanation else []
     drawn = dcc.Graph(
         id={"type": "figure", "name": name},
-        figure=alone.figure.to_dict(),  # otherwise, Dash converts the figure again for each visitor
+        figure=alone.figure.to_dict(),  # Dash would convert a Figure again for each visitor
         config={"displaylogo": False, "responsive": True},
     )
     heights = {"--height": f"{alone.height}px", "--narrow-height": f"{alone.narrow_height}px"}

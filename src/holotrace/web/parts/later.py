@@ -1,4 +1,4 @@
-"""Content of a page that the browser builds after the figures, with `assets/shell/later.js`."""
+"""Page content that the browser builds only after the figures, with `assets/shell/later.js`."""
 
 from __future__ import annotations
 

@@ -87,7 +87,7 @@ class Guard:
         if not self._goes_by(_host_name(host)):
             return "403 Forbidden", f"this server does not have that name; {self._way_to_allow}"
         if environ["REQUEST_METHOD"] not in _METHODS:
-            return "405 Method Not Allowed", "this server answers GET and POST"
+            return "405 Method Not Allowed", "this server answers only GET and POST"
         if environ["REQUEST_METHOD"] not in _SAFE_METHODS and not _comes_from_here(environ, host):
             return "403 Forbidden", "requests from pages of other sites are refused"
         return None
@@ -194,7 +194,7 @@ def _comes_from_here(environ: WSGIEnvironment, host: str) -> bool:
     Browsers send Origin with every POST. A client that sends none is not a browser, so other sites cannot control
     it.
     """
-    if environ.get("HTTP_SEC_FETCH_SITE") == "same-origin":  # pages cannot set this header, and proxies keep it
+    if environ.get("HTTP_SEC_FETCH_SITE") == "same-origin":  # pages cannot set this header, and proxies pass it on
         return True
     origin = environ.get("HTTP_ORIGIN")
     return origin is None or (bool(host) and _netloc_of(origin) == host.lower())

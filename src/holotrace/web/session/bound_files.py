@@ -94,7 +94,7 @@ class BoundFile:
         return False
 
     def _elsewhere(self) -> UnreadableTraceError:
-        return UnreadableTraceError(f"{self.path} was replaced since it was opened; reload the page")
+        return UnreadableTraceError(f"{self.path} has been replaced since it was opened; reload the page")
 
 
 @dataclass(frozen=True)
@@ -141,7 +141,7 @@ def opened_trace(file: TraceFile) -> tuple[BinaryIO, int | None]:
     """Open the trace file; return the open file and its size, None if unknown.
 
     Raises:
-        UnreadableTraceError: the file cannot be opened, or was replaced since it was read.
+        UnreadableTraceError: the file cannot be opened, or has been replaced since it was read.
         NotATraceError: the file no longer contains a trace.
     """
     if not isinstance(file.reader, BoundReader):

@@ -124,7 +124,7 @@ def expect_still_there(real: Mapping[str, Path]) -> None:
     """
     for path, file in real.items():
         if Path(path).resolve() != file:
-            message = f"{path} became a link after holotrace serve started; restart it to follow the link"
+            message = f"{path} became a link after holotrace serve started; restart holotrace serve to follow it"
             raise UnreadableTraceError(message)
 
 
@@ -192,7 +192,7 @@ def _extent(listing: _Listing) -> tuple[int, int | None]:
 
 
 def _folders(root: str) -> Iterator[tuple[str, _Listing]]:
-    """Yield a folder and its subfolders with the files that may be traces; a folder that cannot be listed is empty."""
+    """Yield a folder and its subfolders with the files that may be traces; an unreadable folder counts as empty."""
     waiting = [root]
     while waiting:
         folder = waiting.pop()

@@ -101,7 +101,7 @@ class Session:
 
     @property
     def runs(self) -> tuple[RunInfo, ...]:
-        """The current runs, from a search at most `SCAN_AGAIN_S` ago."""
+        """The current runs, from a search made at most `SCAN_AGAIN_S` seconds ago."""
         return tuple(self._scanned().values())
 
     def run(self, run_id: str) -> RunInfo:

@@ -149,14 +149,15 @@ def _shell(shown: _Shown, query: str | None, scheme: str) -> Component:
         navbar={"width": 230, "breakpoint": "md", "collapsed": {"mobile": True}},
         padding="md",
     )
-    known = {} if query is None else {"search": query}  # if no query is known, the browser sends it later
+    # if the server does not know the query, the browser sends it later
+    known = {} if query is None else {"search": query}
     stores = [dcc.Location(id="url", refresh="callback-nav", **known), dcc.Store(id="templates", data=_templates())]
     return dmc.MantineProvider([*stores, shell], id="theme", forceColorScheme=scheme)
 
 
 @cache
 def _templates() -> dict[str, Any]:
-    """Return the template of the figures by theme; Plotly builds them more slowly than Dash builds the page."""
+    """Return the figures' template for each theme; cached, because building one takes longer than building a page."""
     return {theme: template(theme).to_plotly_json() for theme in SURFACES}
 
 

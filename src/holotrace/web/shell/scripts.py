@@ -74,7 +74,7 @@ class LeanDash(Dash):
             include_assets_files=False,  # `interpolate_index` adds the assets
         )
         self.scripts = _ScriptsWithoutTables(serve_locally=True, eager=False)
-        self.renderer = ""  # `assets/shell/start.js` starts the renderer, after the modules that it calls
+        self.renderer = ""  # `assets/shell/start.js` starts it, once the modules that it calls have loaded
         self._pages, self._view_of = pages, view_of
 
     def interpolate_index(self, **parts: str) -> str:  # type: ignore[override]  # Dash passes its parts by name
@@ -123,7 +123,7 @@ class _ScriptsWithoutTables(Scripts):
     """Dash's scripts; the server also offers the table scripts, but pages do not load them at first."""
 
     def get_all_scripts(self, dev_bundles: bool = False) -> list[Any]:  # noqa: FBT001, FBT002 -- as in Dash
-        """Return the scripts of all components; Dash writes no tags for dynamic scripts."""
+        """Return the scripts of all components; table scripts become dynamic, so that Dash writes no tags for them."""
         return [
             {**script, "dynamic": script.get("dynamic", False) or script.get("namespace") == _TABLES}
             for script in super().get_all_scripts(dev_bundles)

@@ -83,7 +83,7 @@ def table_box(name: str, table: Table, selection: Selection) -> Component:
 
 
 def grid(name: str, table: Table, by: str, top: str) -> Component:
-    """Return the grid of a table that is first grouped and cut; the grid requests rows when they come into view."""
+    """Return the grid of a table, grouped and limited to the top rows; it requests rows when they come into view."""
     shown = shaped(table, shape_of(by, top)).frame
     return dag.AgGrid(
         id={"type": "grid", "name": name, "by": by, "top": top},

@@ -81,7 +81,7 @@ def register_tables(app: Dash, flask: Flask, session: Session, pages: Mapping[st
 
 
 def rows_of(session: Session, pages: Mapping[str, Page], query: str | None, name: str, shape: Shape) -> Rows | None:
-    """Return a table of the page in the query, grouped and cut; None if the page has no such table."""
+    """Return a table of the page in the query, grouped and limited to the top rows; None if there is no such table."""
     selection = with_run(Selection.from_query(query), session)
     page = pages.get(selection.view)
     if page is None or name not in page.tables or selection.run is None:

@@ -59,7 +59,8 @@ def event_links(rank_trace: RankTrace, index: TimelineIndex, event_index: int) -
                   pass, the function of the forward operator
     launch    the call that launched this work          work      the work launched by this call or operator
     operator  the innermost operator around the launch
-    forward   the operator whose gradient this computes  backward  the operators that compute this operator's gradient
+    forward   the operator whose gradient this operator computes
+    backward  the operators that compute this operator's gradient
 
     Raises:
         InvalidOptionError: the event is not on the timeline.

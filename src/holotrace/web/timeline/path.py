@@ -91,7 +91,7 @@ def path_answer(index: TimelineIndex, overlay: PathOverlay, window: Window) -> d
 
 
 def _places(index: TimelineIndex, graph: PathGraph) -> _Numbers:
-    """Return each activity's position in the index, followed by one `NOWHERE` for segments outside all activities."""
+    """Return each activity's position in the index; an extra element at the end, `NOWHERE`, is for other segments."""
     wanted = graph.graph.activities["event_index"].to_numpy()
     highest = int(max(wanted.max(initial=0), index.event_index.max(initial=0)))
     place_of = np.full(highest + 1, NOWHERE, np.int64)
@@ -126,7 +126,7 @@ def _columns(index: TimelineIndex, overlay: PathOverlay, along: Slices) -> tuple
 
 
 def _where(is_known: npt.NDArray[np.bool_], column: npt.NDArray[np.integer]) -> _Numbers:
-    """Return the column with its values at the elements where `is_known` is true, and `NOWHERE` elsewhere."""
+    """Return an array with the values of `column`, in order, where `is_known` is true, and `NOWHERE` elsewhere."""
     whole = np.full(len(is_known), NOWHERE, np.int64)
     whole[is_known] = column
     return whole

@@ -41,7 +41,7 @@ class RankOrder:
 def rank_order(found: Stragglers) -> RankOrder:
     """Choose the rank that causes most of the waiting and, among the other ranks, the one with the median waiting time.
 
-    If no rank is the cause of the waiting (`is_cause`), no rank is late.
+    If no rank causes the waiting (`is_cause`), no rank counts as late, and the order is empty.
     """
     causes = found.per_rank.filter("is_cause")
     if not len(causes) or len(found.per_rank) < _LEAST_RANKS:
@@ -62,7 +62,7 @@ def _late(cost_ns: int) -> str:
 
 
 def known_order(session: Session, scope: Scope) -> RankOrder:
-    """Return the order if the ranks have already been compared, else an empty order, to draw the timeline at once."""
+    """Return the order if the ranks have already been compared, else an empty order, so that drawing need not wait."""
     return _order(session, scope) if session.has(scope, (_ANALYSIS, ())) else RankOrder()
 
 

@@ -49,7 +49,7 @@ from holotrace.web.timeline.waits import longest_waits
 T = TypeVar("T")
 
 MOST_RANKS = 16
-"""Number of ranks shown by default; the server reads one file per rank."""
+"""Number of ranks shown by default; limited, because the server reads one file per rank."""
 
 PATIENCE_S = 0.5
 MOST_PIXELS = 8_192
@@ -94,7 +94,7 @@ def add_routes(flask: Flask, session: Session) -> None:
 
 
 def _answered(answer: Callable[[Session], Any], session: Session) -> Response:
-    """Return an answer as JSON; status 202 means that it is not ready yet, 400 that there is none, with the reason."""
+    """Return an answer as JSON; the status is 202 if it is not ready yet, 400 (with the reason) if there is none."""
     try:
         return _json(answer(session))
     except NotYet:
@@ -352,7 +352,7 @@ def _ready(session: Session, scope: Scope, key: Hashable, compute: Callable[[Tra
 
 
 def _done(make: Callable[[], object]) -> None:
-    """Compute a result that the session remembers; return nothing, to keep large objects out of the future."""
+    """Compute a result that the session remembers; return nothing, so that the `Future` holds no large object."""
     make()
 
 

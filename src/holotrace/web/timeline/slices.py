@@ -82,7 +82,7 @@ class Slices(Lanes):
 
 
 def at_level(slices: Slices, level: int, *, coarser: int = 1) -> Slices:
-    """Merge events shorter than 2^level ns that start in the same 2^(level + coarser) ns of a lane.
+    """Merge events shorter than 2^level ns if they start in the same interval of 2^(level + coarser) ns on a lane.
 
     Longer events are not merged, and events before a longer event are not merged with events after it. The busy time of
     a lane does not change.

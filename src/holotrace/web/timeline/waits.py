@@ -33,7 +33,7 @@ class Waits(EqualByContent):
 def longest_waits(trace: Trace, *, shortest_ns: int, most: int) -> Waits:
     """Compare the arrival of the ranks in each collective, like `holotrace.stragglers`.
 
-    Returns waits of at least `shortest_ns`, at most the `most` longest for each rank.
+    The result contains only waits of at least `shortest_ns` and, for each rank, only the `most` longest.
     """
     collectives = timed_calls(trace.map(of_rank), sends=False).calls.filter(pl.col("wait_ns").is_not_null())
     compared = collectives.select(

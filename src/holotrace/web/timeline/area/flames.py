@@ -70,7 +70,7 @@ def rank_flames(rank: int, index: TimelineIndex, events: AreaEvents) -> pl.DataF
 
 
 def _outer_first(path: _Numbers, depth: npt.NDArray[np.int32]) -> tuple[_Numbers, _Numbers]:
-    """Number paths by their depth; return the number of each event's path, and the first event of each path."""
+    """Number the paths, outer ones first; return the number of each event's path, and the first event of each path."""
     first = np.unique(path, return_index=True)[1]
     order = np.argsort(depth[first], kind="stable")
     number = np.empty(len(first), np.int64)
@@ -110,7 +110,7 @@ def flames_answer(paths: list[dict[str, Any]]) -> dict[str, Any]:
         paths     [position of the outer path in this list or -1, number of the name, total ns, self ns, count, rank and
                   event_index of the longest event], outer paths before inner ones
         names     [beginning of the text, colour class]
-        left_out  number of narrower paths
+        left_out  number of narrower paths, which are left out
     """
     total = sum(path["total_ns"] for path in paths if path["parent"] == NO_PARENT)
     widest = sorted(range(len(paths)), key=lambda at: (-paths[at]["total_ns"], at))[:MOST_FLAMES]

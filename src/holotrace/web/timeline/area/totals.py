@@ -81,8 +81,8 @@ def totals_answer(table: pl.DataFrame, by: str) -> dict[str, Any]:
     Returns:
         rows      [name, kind, count, total, self, mean, min and max in ns, rank and event_index of the longest event]
         count     number of all names
-        total_ns, self_ns, event_count  sums over all names; if the events of each row are nested or disjoint, `self_ns`
-                  is the sum of the busy times of the rows
+        total_ns, self_ns, event_count  sums over all names; if the events on each row of the timeline are nested or
+                  disjoint, `self_ns` is the sum of the busy times of these rows
     """
     rows = table.sort(by, "name", "kind", descending=[True, False, False]).head(MOST_TOTALS)
     return {

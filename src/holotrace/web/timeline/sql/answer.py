@@ -94,7 +94,7 @@ def _places(rows: pl.DataFrame, trace: Trace) -> list[list[Any] | None]:
 
 
 def _ranks(rows: pl.DataFrame, trace: Trace) -> list[int | None] | None:
-    """Return the rank of each row; without a rank column, the only rank, or None if there are several."""
+    """Return the rank of each row; without a column `rank`, the rank of the trace, or None if it has several."""
     if "rank" in rows.columns:
         known = set(trace.ranks)
         return [rank if rank in known else None for rank in _integers(rows, "rank")]

@@ -103,7 +103,7 @@ def test_a_kernel_far_below_the_bandwidth() -> None:
     ],
 )
 def test_what_recorded_jobs_can_save(job: str, rule: str, saved_ms: float, tolerance_ms: float) -> None:
-    """The reported cost is close to the time that fixing the mistake saved in a second recording."""
+    """The reported cost is close to the time saved in a second recording, in which the mistake is fixed."""
     (case,) = cases_of(recorded(job), rule).values()
 
     assert case.cost_ns / 1e6 == pytest.approx(saved_ms, abs=tolerance_ms)

@@ -155,7 +155,7 @@ def test_missing_shapes_and_unknown_devices_are_named() -> None:
     ],
 )
 def test_what_recorded_jobs_can_save(job: str, rule: str, saved_ms: float, most_ms: float) -> None:
-    """The reported cost is at least the time that fixing the mistake saved in a second recording, and not much more."""
+    """The reported cost is slightly more than the time saved in a second recording, in which the mistake is fixed."""
     (case,) = cases_of(recorded(job), rule).values()
 
     assert 0.98 * saved_ms <= case.cost_ns / 1e6 <= most_ms

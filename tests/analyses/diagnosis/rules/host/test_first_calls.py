@@ -142,7 +142,7 @@ def test_a_call_that_waits_for_nothing_is_not_to_blame() -> None:
 
 
 def test_recorded_python_may_have_made_a_call_late() -> None:
-    """Recording Python may have delayed the call by 100 µs, so 100 µs of idle time after it count, too."""
+    """Recording Python may have delayed the call by 100 µs, so 100 µs of the idle time after the call count, too."""
     trace = synchronising_job(call_us=400, with_python=True)
 
     assert "device_synchronisation" in rules_of(trace)
@@ -179,7 +179,7 @@ def test_steps_recorded_as_operators_are_not_named_as_operators() -> None:
 
 
 def sampled_job(*, calls_between: int) -> holotrace.Trace:
-    """Return 200 kernels of 50 µs, one per 500 µs; correlation ids grow by `calls_between` from launch to launch."""
+    """Return 200 kernels of 50 µs, one every 500 µs; correlation ids grow by `calls_between` from launch to launch."""
     trace = TraceBuilder()
     for number in range(200):
         launch = 500 * number

@@ -109,7 +109,7 @@ def test_the_calls_of_a_function_are_one_finding() -> None:
 
 
 def test_a_function_counts_with_its_helpers() -> None:
-    """`encode` and its two helpers together take 120 µs; none of them has a self time above 5 % of the step."""
+    """`encode` and its helpers take 120 µs, so they are reported together; by itself, each takes less than 5 %."""
     trace = TraceBuilder()
     for number in range(3):
         begin = 1000 * number

@@ -144,7 +144,7 @@ def test_the_advice_knows_whether_torch_compile_runs_or_exists(year: int, region
 
 
 def test_a_graph_break_that_uses_up_the_lead_of_the_host_costs_idle_time_later() -> None:
-    """The device is busy during a break of 100 µs but idles for 125 µs in the next region: the break costs 100 µs."""
+    """The device is busy during a break of 100 µs, then idles for 125 µs, of which the break costs at most 100 µs."""
     trace = TraceBuilder()
     for number in range(3):
         begin = 500 * number

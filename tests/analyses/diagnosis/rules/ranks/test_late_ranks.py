@@ -73,7 +73,7 @@ def test_equal_ranks_are_silent() -> None:
     ],
 )
 def test_healthy_jobs_have_no_late_rank(job: Path, expected: set[str]) -> None:
-    """In healthy recordings, no rank is late."""
+    """In recordings of healthy jobs, no rank is reported as late."""
     assert rules_of(holotrace.open_trace(job, cache=False)) == expected
 
 

@@ -33,7 +33,7 @@ def test_data_parallel_on_two_devices() -> None:
     ("name", "devices"), [("DataParallel.forward", (0,)), ("DistributedDataParallel.forward", (0, 1))]
 )
 def test_other_wrappers_and_one_device_are_fine(name: str, devices: tuple[int, ...]) -> None:
-    """Not reported: DataParallel on one device, and DistributedDataParallel."""
+    """Neither DataParallel on a single device nor DistributedDataParallel is reported."""
     assert not cases_of(wrapped(name, *devices), "data_parallel")
 
 
