@@ -12,7 +12,7 @@ QUESTION = Analysis(
     definitions=(
         (
             "doubt",
-            "a rule that the recording breaks: some recorded times or counts are wrong or unknown",
+            "a rule that the recording breaks, so some recorded times or counts are wrong or unknown",
         ),
         ("recorded", "time from the first to the last event of the rank"),
         (
