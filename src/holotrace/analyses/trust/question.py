@@ -19,6 +19,6 @@ QUESTION = Analysis(
             "trusted",
             "share of the recorded time in which no rule is broken; doubts without a time, such as lost events, do not count",
         ),
-        ("of device time", "share of the rank's time with device work in which no rule is broken"),
+        ("of device time", "of the rank's time with device work, the share in which no rule is broken"),
     ),
 )

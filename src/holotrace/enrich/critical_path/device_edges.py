@@ -135,8 +135,8 @@ def _busy_ns(rank_trace: RankTrace, device: int, start_ns: int, end_ns: int) -> 
 def _stream_order(activities: WindowActivities) -> list[GraphEdges]:
     """Return the edges between consecutive work on each stream.
 
-    Work that overlaps the previous work depends on the start of the previous work, and on the end of the work that
-    ended last before it.
+    Work that overlaps the previous work depends on the start of the previous work, and on the end of the work that was
+    the last to end before it began.
     """
     rows = np.flatnonzero(~activities.is_host)
     stream = activities.stream_number[rows]

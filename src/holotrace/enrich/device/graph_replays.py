@@ -46,8 +46,8 @@ def incomplete_replays(rank_trace: RankTrace) -> pl.DataFrame:
     """Return the graph replays that have no device rows, or fewer than other replays of the same graph.
 
     If the trace numbers its graphs, which is rare, replays with the same number are compared. Otherwise, a replay with
-    rows is incomplete if no other replay has the same kernels, but several equal replays have all of its kernels and
-    more, and one of these has the same neighbouring replays.
+    rows is incomplete if no other replay has the same kernels, but several identical replays have all of its kernels
+    and more, and one of these replays has the same neighbours.
 
     Returns:
         Sorted by start_ns; empty without graphs:
