@@ -73,9 +73,9 @@ def _described(error: BaseException) -> str | None:
     if isinstance(error, HolotraceError):
         return str(error).replace(
             "with ranks=[...]", "with --ranks"
-        )  # commands have an option instead of this argument
+        )  # on the command line, an option replaces this argument
     if isinstance(error, CancelledError):
-        return "the cluster cancelled the work; check that its scheduler still runs"
+        return "the cluster cancelled the work; check that its scheduler is still running"
     if isinstance(error, BrokenPipeError):  # in `holotrace … | head`, head closes the pipe early
         return None
     if isinstance(error, OSError):

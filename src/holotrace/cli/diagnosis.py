@@ -68,7 +68,7 @@ def print_diagnosis(to: Console, known: Diagnosis, sources: Sequence[str], *, ex
         to: the console.
         known: the diagnosis.
         sources: the traces, as the user named them.
-        explains: also print what each rule looks for, its threshold, and why.
+        explains: also print, for each rule, what it looks for, its threshold, its reason and its source.
     """
     if known.headline["step_ns"][0]:
         print_line(to, headline_line(known))

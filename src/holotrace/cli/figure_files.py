@@ -54,7 +54,7 @@ def write_figure(figure: go.Figure, path: Location) -> None:
 def _drawn(figure: go.Figure, path: Location) -> bytes:
     """Draw a figure with kaleido.
 
-    Kaleido needs a browser; without one, the type of its error depends on its version.
+    Kaleido needs a browser. Without one, it raises an error whose type depends on the version of kaleido.
     """
     try:
         picture: bytes = figure.to_image(format=path.suffix.lower().removeprefix("."))

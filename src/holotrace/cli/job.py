@@ -1,4 +1,4 @@
-"""Open the traces that the options name, together with an executor for the work on their ranks."""
+"""Open the traces that the options name, together with an executor that processes their ranks."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ class ReadingOptions:
 
 @dataclass(frozen=True)
 class Execution:
-    """The options that select where the work on the ranks runs, and what happens if a rank fails."""
+    """The options that select where the ranks are processed, and what happens if a rank fails."""
 
     workers: Workers = None
     dask: Dask = None
@@ -121,7 +121,7 @@ class SidesOptions:
 
     @contextmanager
     def opened(self) -> Iterator[tuple[Trace, Trace, Executor]]:
-        """Open both traces, with an executor for the work on them."""
+        """Open both traces, with an executor that processes their ranks."""
         control = ReadingOptions([self.control], self.control_ranks, self.control_capture, self.no_cache)
         test = ReadingOptions([self.test], self.test_ranks, self.test_capture, self.no_cache)
         with self.execution.opened(control, test) as ((control_trace, test_trace), executor):
@@ -130,7 +130,7 @@ class SidesOptions:
 
 @contextmanager
 def opened_job(job: JobOptions) -> Iterator[tuple[Trace, Executor]]:
-    """Open the traces, together with an executor for the work on them."""
+    """Open the traces, together with an executor that processes their ranks."""
     with job.execution.opened(job.reading) as ((trace,), executor):
         yield trace, executor
 

@@ -164,7 +164,7 @@ RawText = Annotated[
     bool,
     typer.Option(
         "--raw-text",
-        help="In CSV, add no apostrophe to texts that a spreadsheet would run as formulas.",
+        help="In CSV, do not put an apostrophe before texts that a spreadsheet would run as formulas.",
         rich_help_panel=OUTPUT,
     ),
 ]

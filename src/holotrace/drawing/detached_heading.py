@@ -24,8 +24,8 @@ class Detached(NamedTuple):
     title          the question that the figure answers
     explanation    how to read the figure; may be empty
     figure         the figure without heading, as high as the element around it
-    height         its height in pixels
-    narrow_height  its height on a screen so narrow that each legend entry takes a line
+    height         height of the figure in pixels
+    narrow_height  height of the figure on a screen so narrow that each legend entry takes a line
     """
 
     title: str

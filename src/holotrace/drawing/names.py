@@ -79,7 +79,10 @@ def cut_labels(names: Iterable[str], length: int = LABEL_LENGTH) -> dict[str, st
 
 
 def hover_text(name: str) -> str:
-    """Escape a name for a hover, in lines of `HOVER_WIDTH`; beyond `HOVER_LENGTH` characters, only count the rest."""
+    """Escape a name for a hover, in lines of `HOVER_WIDTH` characters.
+
+    If the name is longer than `HOVER_LENGTH`, show only its beginning, and how many characters follow.
+    """
     kept = name[:HOVER_LENGTH]
     lines = [label_text(kept[start : start + HOVER_WIDTH]) for start in range(0, len(kept), HOVER_WIDTH)]
     left_out = len(name) - len(kept)

@@ -1,1 +1,1 @@
-"""Functions of a RankTrace that compute facts for several analyses."""
+"""Functions that compute facts from traces; each fact is used by several analyses."""

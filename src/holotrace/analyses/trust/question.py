@@ -12,13 +12,13 @@ QUESTION = Analysis(
     definitions=(
         (
             "doubt",
-            "a rule that the recording breaks: some recorded times or counts are wrong or unknown",
+            "a rule that the recording breaks, so some recorded times or counts are wrong or unknown",
         ),
         ("recorded", "time from the first to the last event of the rank"),
         (
             "trusted",
             "share of the recorded time in which no rule is broken; doubts without a time, such as lost events, do not count",
         ),
-        ("of device time", "share of the rank's time with device work in which no rule is broken"),
+        ("of device time", "of the rank's time with device work, the share in which no rule is broken"),
     ),
 )

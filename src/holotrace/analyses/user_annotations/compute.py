@@ -85,7 +85,7 @@ class UserAnnotations(Result):
         call_count       int64    ranges of this name; on the gpu, one per stream
         total_ns         int64    summed durations of these ranges, including the annotations inside them
         self_ns          int64    part of total_ns in which no shorter annotation runs on the same stream or thread
-        kernel_count     int64    kernels, copies and memsets with this innermost annotation; null on the cpu
+        kernel_count     int64    kernels, copies and memsets whose innermost annotation is this one; null on the cpu
         kernel_ns        int64    summed durations of this work; null on the cpu
         mean_ns, std_ns  float64  mean and sample standard deviation of the durations; std_ns is 0 for one range
         min_ns, max_ns   int64
@@ -98,7 +98,7 @@ class UserAnnotations(Result):
         call_count  int64
         total_ns    int64
 
-    findings    ranks whose GPU annotations are derived, and ranks without annotations
+    findings    ranks whose GPU annotations are derived from launches, and ranks without annotations
 
     >>> import holotrace
     >>> from holotrace.testing import TraceBuilder

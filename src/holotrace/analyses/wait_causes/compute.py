@@ -91,18 +91,18 @@ class WaitCauses(Result):
 
     per_step   one row per step and rank, sorted by both: step, rank, cost_ns, wait_ns
 
-    jitter     one row per rank and step, sorted by both: the wait of the rank, and the cause that costs more than usual
+    jitter     one row per rank and step, sorted by both: the wait of the rank, and the cause whose cost grew most
 
         rank             int32    the rank that waits
         step             int64
         wait_ns          int64
         typical_wait_ns  int64    wait of the rank in its median step
         wait_excess_ns   int64    wait_ns - typical_wait_ns
-        cause_rank, cause, name, module, frame  the cause whose cost for this rank exceeds its cost in the median step the
-                                                most; null if none exceeds it
-        cost_excess_ns   int64    excess of this cost
+        cause_rank, cause, name, module, frame  the cause whose cost for this rank is furthest above its cost in the
+                                                median step; null if no cost is above it
+        cost_excess_ns   int64    this cost minus its typical value
 
-    findings   the culprits, and missing data
+    findings   which ranks are culprits, and which data are missing
 
     >>> import holotrace
     >>> from holotrace.testing import small_job

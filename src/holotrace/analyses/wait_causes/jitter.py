@@ -1,4 +1,4 @@
-"""Compare how long each rank waits in a step with its typical wait, and find the cause that costs more than usual."""
+"""Compare how long each rank waits in a step with its typical wait, and find the cause whose cost grew most."""
 
 from __future__ import annotations
 

@@ -31,7 +31,7 @@ Overwrite = Annotated[
 
 @with_option_groups
 def ingest(job: JobOptions, *, output: Store, force: Overwrite = False) -> None:
-    """Write only ranks that are new or have changed; a second run continues after an interrupted one."""
+    """Write only ranks that are new or have changed, so a second run continues where an interrupted one stopped."""
     with opened_job(job) as (trace, executor):
         done = write_store(trace, output, overwrite=force, executor=executor)
     to = console()

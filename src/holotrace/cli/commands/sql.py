@@ -52,7 +52,7 @@ Query = Annotated[
 ]
 Format = Annotated[
     ResultFormat | None,
-    typer.Option("--format", help="The format; by default a table or, with --output, the one that the suffix names."),
+    typer.Option("--format", help="The format; by default a table or, with --output, the format in the suffix."),
 ]
 Output = Annotated[
     Target | None,

@@ -72,7 +72,7 @@ def show_path_across_ranks(
 
 
 def from_first_event(window: Mapping[str, Any], trace: Trace) -> dict[str, Any]:
-    """Return the settings with the time range on the trace's clock; the option counts from the job's first event."""
+    """Return the settings with the time range on the trace's clock; users give it relative to the job's first event."""
     settings = dict(window)
     if "time_range_ns" in settings:
         origin = origin_ns(trace)

@@ -1,4 +1,4 @@
-"""`holotrace critical-path`: the critical path as table, overlay or saved graph, and the savings of changes."""
+"""`holotrace critical-path`: the critical path as a table, an overlay or a saved graph, and what changes would save."""
 
 from __future__ import annotations
 

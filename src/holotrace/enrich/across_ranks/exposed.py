@@ -54,7 +54,7 @@ def divided_among_calls(exposed: pl.DataFrame, calls: pl.DataFrame, priority: Se
 
 
 PARTS = ("transfer_ns", "wait_ns", "unmatched_ns")
-"""What a call does during exposed time; if calls of one axis overlap, the first of these applies."""
+"""What a call may do during exposed time. If calls of one axis overlap, the one whose part comes first here counts."""
 
 _TRANSFER, _WAIT, _UNMATCHED = range(len(PARTS))
 _NO_CALL = pl.DataFrame({"row": [None], "part": [_UNMATCHED]}, {"row": pl.Int64, "part": pl.Int32})

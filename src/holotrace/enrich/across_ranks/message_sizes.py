@@ -12,7 +12,7 @@ _RANKS = pl.col("group_size")
 
 
 def message_bytes() -> pl.Expr:
-    """Return the size S of a message: of the complete array that the collective handles, not of one rank's part.
+    """Return the size S of a message: the size of the complete array that a collective handles, not of one rank's part.
 
     With n ranks, if `in` and `out` are the bytes of a rank's input and output:
 

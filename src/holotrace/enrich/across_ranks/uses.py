@@ -12,7 +12,8 @@ LEAST_RING = 3
 """A ring has at least this many ranks, because a ring of two ranks looks like a two-stage pipeline."""
 
 MOSTLY = 0.5
-"""A rank mostly sends first if it does so in at least this fraction of its steps; late ranks may receive first."""
+"""A rank mostly sends first if it does so in at least this fraction of its steps; in the other steps, it may be late
+and receive first."""
 
 
 def uses_of_groups(calls: pl.DataFrame) -> dict[int, Use]:

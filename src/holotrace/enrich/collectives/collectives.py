@@ -26,7 +26,8 @@ from holotrace.store.derived import derived, derived_under_rules
 from holotrace.store.trace import RankTrace
 
 _SCANNED_LENGTH = 1_000
-"""Patterns search only this many characters of a name, because the traced program chooses the names."""
+"""Patterns search only this many characters of a name: the traced program chooses the names, so they may be very
+long."""
 
 HOST_COLLECTIVE = r"^(gloo|mpi|ucc):\w"
 """Annotations of collectives that the host itself performs; `nccl:` annotations only launch collectives."""
@@ -103,7 +104,7 @@ def communication(rank_trace: RankTrace) -> pl.DataFrame:
         family               str     `collective_family` of recorded_collective, else of name; else `unknown`
         dtype                str     recorded name of the element type; null if unknown
         byte_count           int64   bytes that this rank contributes; null if unknown
-        group                str     equal on all ranks of the process group; null if unknown
+        group                str     name that is equal on all ranks of the process group; null if unknown
         sequence             int64   number within the group; null if not recorded
         communication_id     uint64  equal on all ranks of one operation; null or 0 if not recorded
         content              str     element type, and the size if it is the same on all ranks
@@ -114,12 +115,12 @@ def communication(rank_trace: RankTrace) -> pl.DataFrame:
 
 
 def collectives(rank_trace: RankTrace) -> pl.DataFrame:
-    """Return the rows of `communication` without sends and receives between two ranks."""
+    """Return the rows of `communication`, except sends and receives between two ranks."""
     return communication(rank_trace).filter(~IS_POINT_TO_POINT)
 
 
 def stable_numbers(texts: pl.Series) -> pl.Series:
-    """Return a uint64 hash of each string, equal in all processes, which exchange hashes instead of strings."""
+    """Return a uint64 hash of each string; it is equal in all processes, so they exchange hashes instead of strings."""
     return answers(texts, stable_number, pl.UInt64).alias(texts.name)
 
 
@@ -246,9 +247,9 @@ _ARGS = (
 def _group(world_size: int | None) -> pl.Expr:
     """Return a name for each group: the same on all its ranks, and different from the names of other groups.
 
-    Processes number their groups independently, so recorded names do not match. The recorded list ends after 30 ranks,
-    which is enough to distinguish groups of the same size and description. Without a list, only the group of all ranks
-    can be identified.
+    Processes number their groups independently, so recorded names do not match. The recorded list of ranks ends after
+    30 ranks, which is enough to distinguish groups of the same size and description. Without a list of ranks, only the
+    group of all ranks can be identified.
     """
     listed = pl.col("group_ranks").fill_null("").str.contains(r"\d")
     is_whole_job = (pl.col("group_description") == "default_pg") | (pl.col("group_size") == (world_size or -1))

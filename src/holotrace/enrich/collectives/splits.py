@@ -39,8 +39,8 @@ def splits() -> list[pl.Expr]:
 def _is_even() -> pl.Expr:
     """Return whether the parts are equal.
 
-    Some versions also record an empty list for lists of tensors, whose sizes may differ. So an empty list means equal
-    parts only if input and output have the same size.
+    Some versions also record an empty list if the parts are given as a list of tensors, although the tensors may differ
+    in size. So an empty list means equal parts only if input and output have the same size.
     """
     count = _SIZES.list.n_unique()
     is_empty = _TEXT.str.contains(r"^\s*\[?\s*\]?\s*$")

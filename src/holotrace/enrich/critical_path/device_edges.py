@@ -23,7 +23,7 @@ from holotrace.store.derived import derived
 from holotrace.store.trace import RankTrace
 
 _LONG_DELAY_NS = 30_000
-"""Work starts within this time after its launch and the previous work on its stream, if nothing else delays it."""
+"""Work starts within this time after both its launch and the previous work on its stream, if nothing else delays it."""
 _SOON_NS = 20_000
 """Work that waits for other work starts within this time after the other work ends."""
 
@@ -38,7 +38,10 @@ _CLASS_OF_KIND = {
 
 
 def device_edges(rank_trace: RankTrace, activities: WindowActivities) -> list[GraphEdges]:
-    """Return the edges into and out of device work; if several reach a node at the same time, the first binds it."""
+    """Return the edges into and out of device work.
+
+    If several edges reach a node at the same time, the first in the list binds it.
+    """
     return [
         *_stream_order(activities),
         _within_launches(activities),
@@ -69,9 +72,9 @@ def _work(activities: WindowActivities) -> GraphEdges:
 def _launches(rank_trace: RankTrace, activities: WindowActivities) -> GraphEdges:
     """Return the edge from each launching call to the work it launches.
 
-    If the work starts after the call, the edge begins at the end of the call, and the work waits until it starts. The
-    reason for the wait is unknown if the work may have waited for other work from before the recording. If the work
-    starts within the call, the edge begins at the start of the call, and its time is assigned to the call.
+    If the work starts after the call, the edge begins at the end of the call, and its time counts as a wait. The reason
+    for the wait is unknown if the work may have waited for other work from before the recording. If the work starts
+    within the call, the edge begins at the start of the call, and its time is assigned to the call.
     """
     calls = activities.launching_row
     rows = np.flatnonzero(calls >= 0)
@@ -94,8 +97,8 @@ def _is_unknown(
     """Return, for each of these rows, whether the work may have waited for other work from before the recording.
 
     This is possible if the work begins long after its launch, is the first recorded work of its stream (even outside
-    the window), and was launched before the host had waited for the whole device. But if recorded work keeps the device
-    busy for most of the time between launch and start, the wait is attributed to the recorded work.
+    the window), and was launched before the host first waited for the whole device. But if recorded work keeps the
+    device busy for most of the time between launch and start, the wait is attributed to the recorded work.
     """
     whole = rank_trace.unselected
     start_ns, launched_ns = activities.column("start_ns")[rows], activities.column("end_ns")[calls]
@@ -132,8 +135,8 @@ def _busy_ns(rank_trace: RankTrace, device: int, start_ns: int, end_ns: int) -> 
 def _stream_order(activities: WindowActivities) -> list[GraphEdges]:
     """Return the edges between consecutive work on each stream.
 
-    Work that overlaps the previous work depends on the start of the previous work, and on the end of the work that
-    ended last before it.
+    Work that overlaps the previous work depends on the start of the previous work, and on the end of the work that was
+    the last to end before it began.
     """
     rows = np.flatnonzero(~activities.is_host)
     stream = activities.stream_number[rows]
@@ -174,8 +177,8 @@ def _last_ended(group: _Rows, start_ns: _Rows, end_ns: _Rows, wanted: _Rows) -> 
 def _within_launches(activities: WindowActivities) -> GraphEdges:
     """Return the edges within work that a single call launched, such as the launch of a CUDA graph.
 
-    On each stream, the first work of the launch depends on the work of the same launch, on any stream, that ended last
-    before the first work began.
+    On each stream, the first work of the launch depends on other work of the launch, on whichever stream: on the work
+    that was the last to end before the first work began.
     """
     launch = activities.launching_row
     rows = np.flatnonzero(launch >= 0)
@@ -203,7 +206,8 @@ def inferred_waits(rank_trace: RankTrace, activities: WindowActivities) -> Graph
 
     Work B on one stream waited for work A on another stream of the same device if A was launched earlier, B starts
     right after A ends, and A ends long after B's launch and long after the previous work on B's stream. If a send and
-    other work end at the same time, B waited for the other work, because no work needs data from a send.
+    other work end at the same time, B is assumed to have waited for the other work, because no work needs data from a
+    send.
     """
     rows = np.flatnonzero(~activities.is_host)
     if has_recorded_waits(rank_trace) or not len(rows):

@@ -39,8 +39,8 @@ _GRAPH_COLUMNS = (
 def event_graph(rank_trace: RankTrace, window: PathWindow, data_loading: Sequence[str] = DATA_LOADING) -> EventGraph:
     """Return the graph of a window; see `window_activities` for `data_loading`.
 
-    The edge that arrives last at a node binds it, and its delay is the time from its arrival to the node's measured
-    time. Therefore the longest path through the graph is exactly as long as the window.
+    The edge that arrives last at a node binds it, and the delay of this edge is the time from its arrival to the node's
+    measured time. Therefore the longest path through the graph is exactly as long as the window.
     """
     return graph_of(rank_trace, window_activities(rank_trace, window, data_loading), window.track_id)
 

@@ -23,10 +23,10 @@ _ENDS_ON_THREAD = r"^gloo:(send|recv)"
 
 
 def host_edges(rank_trace: RankTrace, activities: WindowActivities, track_id: int | None) -> list[GraphEdges]:
-    """Return the edges of the host; if several reach a node at the same time, the first one binds it.
+    """Return the edges of the host; if several edges reach a node at the same time, the first in the list binds it.
 
-    The nodes of a thread are the starts and ends of its ranges. The time between two of them is the weight of the edge
-    between them, except while the thread waits:
+    The nodes of a thread are the starts and ends of its ranges. An edge leads from each node to the next, and its
+    weight is the time between them, except while the thread waits:
 
     - every thread waits in calls that wait for a device;
     - the main thread waits in gaps in which other threads work;
@@ -34,10 +34,10 @@ def host_edges(rank_trace: RankTrace, activities: WindowActivities, track_id: in
 
     The main thread is `track_id` or, if that thread has no ranges here, the thread with the most ranges.
 
-    Another thread works in a gap of the main thread if it ends its work within the gap and is busy for at least half of
-    the gap. A thread that runs the backward operators of the main thread's forward operators also counts as busy
-    between its ranges; it may also work while the main thread is inside the operator that requests the backward pass
-    and waits for it.
+    Another thread is assumed to work in a gap of the main thread if it ends its work within the gap and is busy for at
+    least half of the gap. A thread that runs the backward operators of the main thread's forward operators also counts
+    as busy between its ranges; it may also work while the main thread is inside the operator that requests the backward
+    pass and waits for it.
 
     If the main thread begins to wait for a collective that has already started on another lane, an edge leads from the
     start of the wait to the end of the collective. PyTorch's ranges `gloo:send` and `gloo:recv` always end in such a
@@ -142,7 +142,7 @@ def _classes(activities: WindowActivities, owner: npt.NDArray[np.int32]) -> npt.
 
 
 def _in_order(activities: WindowActivities, main: int) -> GraphEdges:
-    """Return edges between consecutive collectives of each thread that performs them for the main thread."""
+    """Return edges between consecutive collectives of each thread that performs collectives for the main thread."""
     tracks = activities.column("track_id").astype(np.int64)
     is_apart = activities.is_host & (activities.column("lane") != tracks)
     rows = np.flatnonzero(is_apart & (tracks != main))

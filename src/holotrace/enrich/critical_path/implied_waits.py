@@ -1,4 +1,4 @@
-"""Adds waits of communication that timing hides, if timing shows such waits for other calls on the same streams."""
+"""Adds waits of communication that cannot be seen in the times, if other calls on the same streams show such waits."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ def implied_waits(activities: WindowActivities, inferred: GraphEdges) -> GraphEd
     Before each collective, PyTorch makes the communication stream wait for the computation stream. Timing shows such a
     wait only if the collective begins right after the computation; if it begins right after another collective, it may
     have waited for both. So once a single wait between two streams was inferred, all communication on the target stream
-    is assumed to wait for the last work launched before it on the source stream. If any communication begins before
-    that work ends, no waits are added:
+    is assumed to wait for the last work launched before it on the source stream. If any communication on the target
+    stream begins before that work ends, no waits are added between the two streams:
     https://github.com/pytorch/pytorch/blob/main/torch/csrc/distributed/c10d/ProcessGroupNCCL.cpp (`syncStream`).
     """
     before, after = _waits_of_streams(activities, *_stream_pairs(activities, inferred))

@@ -22,7 +22,7 @@ _NAMES_LISTED = 5
 _NUMBERS_LISTED = 10
 
 WHOLE_RECORDING = "whole recording"
-"""The name of the window of a recording without steps."""
+"""The name of the window if the recording has no steps."""
 
 
 @dataclass(frozen=True)

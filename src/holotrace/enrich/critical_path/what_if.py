@@ -76,7 +76,7 @@ class Replace:
 
 @dataclass(frozen=True)
 class NoLaunchOverhead:
-    """Let calls launch work in no time, and let work wait only for earlier work on the devices.
+    """Let the calls that launch work take no time, and remove the delay between each launch and its work.
 
     >>> import holotrace
     >>> from holotrace.testing import small_job

@@ -33,7 +33,8 @@ DATA_LOADING = (r"DataLoader.*__next__",)
 
 _CALL_KINDS = (EventKind.CPU_OP, *LAUNCH_KINDS)
 _NAMED_KINDS = (EventKind.USER_ANNOTATION, EventKind.PYTHON_FUNCTION)
-"""Host ranges of these kinds are activities only if their name shows data loading, a collective or a wait for it."""
+"""Host ranges of these kinds are activities only if their name shows data loading, a collective or a wait for a
+collective."""
 
 _WAITS_FOR_COLLECTIVE = r"method '?wait'? of .*(c10d|pybind11)|wait_tensor$"
 """Matches functions and operators in which a thread waits for a collective that the host performs."""
@@ -45,8 +46,8 @@ _LONG_AGO_NS = -(2**62)
 
 CLOCK_NOISE_NS = 2_000
 """Rounding may put two dependent times in the wrong order by this much, because old traces record whole microseconds.
-If they are further apart, there is no dependency: kernels of one stream that overlap longer run in parallel, and a call
-that returns earlier than the work ends did not wait for this work.
+If they are further apart, there is no dependency: kernels on one stream that overlap by more than this run in parallel,
+and a call that returns more than this before some work ends did not wait for this work.
 """
 
 
@@ -183,7 +184,7 @@ def _host(
 
 @derived
 def _host_activities(rank_trace: RankTrace, data_loading: tuple[str, ...], waiting: tuple[str, ...]) -> pl.DataFrame:
-    """Return the host activities of the whole recording, which is cached for other windows."""
+    """Return the host activities of the whole recording; the result is cached for other windows."""
     loading = _matching(rank_trace, data_loading)
     collective = _matching(rank_trace, (HOST_COLLECTIVE,))
     waits = _matching(rank_trace, waiting)

@@ -11,7 +11,7 @@ from holotrace.store.derived import derived
 from holotrace.store.trace import RankTrace
 
 _SHORTEST_NS = 1_000_000
-"""The first work of a stream may wait up to this long for another stream or rank."""
+"""The first work of a stream may wait up to this long for another stream or rank, so shorter waits are ignored."""
 
 _AT_THE_START = 0.05
 """Only streams that receive work in this first fraction of the recording may still run earlier work."""

@@ -33,10 +33,10 @@ _COLUMNS = ("event_index", "name", "start_ns", "end_ns")
 def first_calls(rank_trace: RankTrace) -> pl.DataFrame:
     """Return calls that take at least 1 ms while the devices are almost idle, and that do not repeat.
 
-    They are runtime calls that neither wait nor copy, and operators that only allocate memory. The calls repeat if such
-    long calls begin in more than half of the steps. Without steps, a call repeats if there are several long calls with
-    its name, and they are more than half of all calls with this name. In a recording with steps, runtime calls that
-    allocate or free memory are ignored, because they may repeat at longer intervals.
+    They are runtime calls that neither wait nor copy, and operators that only allocate memory. All these calls count as
+    repeated if such calls begin in more than half of the steps. Without steps, a call counts as repeated if several
+    long calls have its name, and they are more than half of all calls with this name. In a recording with steps,
+    runtime calls that allocate or free memory are ignored, because they may repeat at longer intervals.
 
     Returns:
         Sorted by start_ns; only the innermost of nested calls:

@@ -106,7 +106,10 @@ def _contradiction(peaks: Peaks) -> pl.Expr:
 
 
 def peak_of_work(operators: pl.DataFrame, peaks: Peaks) -> pl.Series:
-    """Return the peak for each operator: of its precision for matrix products, of ordinary cores for all others."""
+    """Return the peak for each operator.
+
+    For matrix products, this is the peak of their precision; for all other operators, the peak of ordinary cores.
+    """
     known = {(resource, is_matrix): peak for resource, is_matrix, peak, _ in peaks.table.rows()}
     return pl.Series(
         [
@@ -127,7 +130,8 @@ def _peak(peaks: Peaks, resource: str, *, is_matrix: bool) -> float | None:
 def attained_rates(operators: pl.DataFrame, cache_bytes: float = 0) -> pl.DataFrame:
     """Return the best attained rate of each precision and of the memory, from calls that are long enough.
 
-    Calls whose data may stay in a cache of size `cache_bytes` do not show the bandwidth of the memory.
+    Calls whose data may stay in a cache of size `cache_bytes` are ignored for the rate of the memory, because the cache
+    may have served them.
 
     Returns:
         The columns of `Peaks.table`.

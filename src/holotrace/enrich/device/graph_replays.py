@@ -26,7 +26,7 @@ GRAPH_LAUNCH = r"(?i)graph_?launch"
 
 _DEVICE_WAIT = r"(?i)(device|ctx)_?synchroni[sz]e"
 _FEWEST_REPLAYS = 2
-"""A replay is complete if at least this many replays of the graph have the same number of rows."""
+"""A number or list of rows counts as that of a complete replay only if at least this many replays have it."""
 
 _INCOMPLETE = {
     "event_index": pl.UInt32,
@@ -46,8 +46,8 @@ def incomplete_replays(rank_trace: RankTrace) -> pl.DataFrame:
     """Return the graph replays that have no device rows, or fewer than other replays of the same graph.
 
     If the trace numbers its graphs, which is rare, replays with the same number are compared. Otherwise, a replay with
-    rows is incomplete if no other replay has the same kernels, but several equal replays have all of its kernels and
-    more, and one of these has the same neighbouring replays.
+    rows is incomplete if no other replay has the same kernels, but several identical replays have all of its kernels
+    and more, and one of these replays has the same neighbours.
 
     Returns:
         Sorted by start_ns; empty without graphs:
@@ -75,7 +75,7 @@ def incomplete_replays(rank_trace: RankTrace) -> pl.DataFrame:
 
 
 def unknown_work(rank_trace: RankTrace, device: int | None = None, stream: int | None = None) -> Intervals:
-    """Return when devices may have run lost work of incomplete replays, as disjoint intervals in order.
+    """Return when devices may have run unrecorded work of incomplete replays, as disjoint intervals in order.
 
     By default, this covers all devices; otherwise only the given device, or the given stream of the device.
     """
@@ -206,8 +206,8 @@ def _with_ends(rank_trace: RankTrace, replays: pl.DataFrame) -> pl.DataFrame:
 def with_until(rank_trace: RankTrace, calls: pl.DataFrame, keys: Sequence[str]) -> pl.DataFrame:
     """Add `until_ns`: the latest possible end of each call's work.
 
-    The work has ended when later work with the same `keys` starts, when the host has waited for a whole device, or when
-    the last recorded work ends.
+    The work has ended once later work with the same `keys` starts, the host has waited for a whole device, or the last
+    recorded work ends, whichever comes first.
     """
     rows = device_rows(rank_trace)
     launched = rows.select("device", "stream", "start_ns").hstack(launches(rank_trace).select("launch_start_ns"))

@@ -19,10 +19,10 @@ from holotrace.store.trace import RankTrace
 def launches(rank_trace: RankTrace) -> pl.DataFrame:
     """Return every device row with the runtime or driver call that launched it.
 
-    The row and the call have the same `correlation`, which is above 0. One call may launch many rows, for example the
-    launch of a CUDA graph. Several calls may have the same correlation, because a runtime call contains a driver call,
-    or because the file joins several processes. Then the call is chosen by these criteria, in this order: it has the
-    row's `external_id`; it began no later than the row; it is a runtime call; it began last.
+    The row and the call have the same `correlation`, which is above 0. One call, such as the launch of a CUDA graph,
+    may launch many rows. Several calls may have the same correlation, because a runtime call contains a driver call, or
+    because the file joins several processes. Then the call is chosen by these criteria, in this order: it has the row's
+    `external_id`; it began no later than the row; it is a runtime call; it began last.
 
     Returns:
         The rows of `device_rows`, in the same order:
@@ -56,9 +56,9 @@ def asked_for(rank_trace: RankTrace) -> pl.DataFrame:
 
     The host requests device work when the call that launches it starts. If this call is unknown (the calls that launch
     NCCL's kernels, for example, are not always recorded), the start of the row is used instead, unless the row was
-    launched before the recording. Streams work in order, so a row before the first row with a known launch on its
-    stream is assumed to be launched before the recording. On a stream without any known launch, this is assumed of rows
-    that start before the first known launch of the rank.
+    launched before the recording. Streams run their work in order, so a row before the first row with a known launch on
+    its stream is assumed to be launched before the recording. On a stream without any known launch, this is assumed for
+    rows that start before the first known launch of the rank.
 
     Returns:
         The rows of `device_rows`, in the same order:

@@ -10,8 +10,8 @@ from holotrace.store.trace import RankTrace
 
 _FEWEST_LAUNCHES = 100
 _MOST_CALLS = 100
-"""The runtime numbers all its calls, including those that the profiler omits. In complete recordings, there are 4 to 20
-calls between two launches on average."""
+"""The runtime numbers all its calls, including those that the profiler omits, so the numbers show how many calls were
+made between two recorded launches: in complete recordings, 4 to 20 on average."""
 
 _MOST_BETWEEN_HALF = 30
 """A process that polls the device uses many call numbers, but only between a few of the launches."""

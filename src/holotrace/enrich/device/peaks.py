@@ -55,7 +55,7 @@ class Device:
     attainable_tflops: tuple[tuple[str, float], ...] = ()
 
     def source(self, column: str) -> str:
-        """Return the source of the figure for a precision or for "memory", and whether it is unconfirmed."""
+        """Return the source of the figure for a precision or for "memory", and whether the figure is unconfirmed."""
         dated = f"{self.url} ({self.date})" if self.date else self.url
         return f"{dated}, not confirmed" if column in self.unconfirmed else dated
 
@@ -177,7 +177,7 @@ def add_device(  # noqa: PLR0913 -- the columns of the table
 
     Raises:
         InvalidOptionError: the pattern is empty or not a regular expression, a precision is unknown, or a number is not
-            from 0 to 10^9.
+            between 0 and 10^9.
 
     >>> add_device("My GPU 2", bandwidth_gb_per_s=4000, matrix_tflops={"bfloat16": 500})
     >>> device_named("My GPU 2").flops_per_s("bfloat16", matrix=True)

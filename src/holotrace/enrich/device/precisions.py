@@ -1,4 +1,4 @@
-"""Finds which low-precision types a device's tensor or matrix cores multiply, by name and compute capability."""
+"""Finds which low-precision types a device's tensor or matrix cores multiply, from its name and compute capability."""
 
 from __future__ import annotations
 

@@ -62,9 +62,9 @@ def event_records(rank_trace: RankTrace) -> pl.DataFrame:
 def stream_waits(rank_trace: RankTrace) -> pl.DataFrame:
     """Return the waits of streams for events or for other streams.
 
-    The first work launched into the waiting stream after the call that requests the wait has to wait for the last work
-    launched into the other stream before the event was recorded. If the call that recorded the event is unknown, it is
-    assumed to come right before the wait.
+    A call requests the wait. The first work launched into the waiting stream after this call has to wait for the last
+    work launched into the other stream before the event was recorded. If the call that recorded the event is unknown,
+    the event is assumed to be recorded right before the wait was requested.
 
     Returns:
         One row for each wait that the profiler recorded, in file order:
@@ -89,11 +89,11 @@ def stream_waits(rank_trace: RankTrace) -> pl.DataFrame:
 def host_synchronisations(rank_trace: RankTrace) -> pl.DataFrame:
     """Return the calls in which the host waits for a device, and the work they wait for.
 
-    A call waits for the last work launched before it into its stream, or into every stream of its device. A call that
-    waits for an event waits for the last work launched before the event was recorded. A call that launched a copy, and
-    returned after the copy ended, waited for the copy. If the stream of a call was not recorded, the call is assumed to
-    wait for the stream whose work ended last before the call did. A call that returned before the work ended did not
-    wait, but only queried the state of the work.
+    A call waits for the last work launched before it into its stream or, if it waits for the whole device, into each
+    stream of the device. A call that waits for an event waits for the last work launched before the event was recorded.
+    A call that launched a copy, and returned after the copy ended, waited for the copy. If the stream of a call was not
+    recorded, the call is assumed to wait for the stream whose work ended last before the call did. A call that returned
+    before the work ended did not wait, but only queried the state of the work.
 
     Returns:
         One row per call and stream that the call waits for, sorted by event_index, device and stream:
@@ -259,7 +259,7 @@ def _nearest(rank_trace: RankTrace, moments: pl.DataFrame, strategy: Literal["ba
 
 
 def _on_each_stream(rank_trace: RankTrace, waits: pl.DataFrame) -> pl.DataFrame:
-    """Return the work that each call waits for on every stream of its device, if known, or else of all devices."""
+    """Return the work that each call waits for on every stream of its device or, if this is unknown, of all devices."""
     candidates = _candidates(rank_trace, waits).drop_nulls("work_index")
     return _with_idle(waits, candidates)
 

@@ -65,7 +65,7 @@ class Clocks(EqualByContent):
     """The clocks of a job.
 
     per_host          one row per clock, the reference first, then by host and rank. A host has more than one row if its
-                      clock jumped, or if its ranks contradict each other:
+                      clock jumped, or if the times of its ranks contradict each other:
 
                       host                  str
                       rank                  int32    null if the ranks of the host share the clock
@@ -127,7 +127,7 @@ class Clocks(EqualByContent):
         return calls.with_columns(_if_known(start.is_known, columns))
 
     def corrections(self, rank: int, at_ns: Int64Array) -> pl.DataFrame:
-        """Return the corrections of the given times of a rank.
+        """Return the corrections for these times of a rank.
 
         Returns:
             at_ns          int64  as given
@@ -243,7 +243,10 @@ class _Owners(NamedTuple):
 
 
 def _owners(hosts: Mapping[int, str], check: HostCheck) -> _Owners:
-    """Number the clocks, the reference first. If the ranks of a host contradict each other, each gets its own clock."""
+    """Number the clocks, the reference first.
+
+    If the times of the ranks of a host contradict each other, each rank gets its own clock.
+    """
     is_clear = pl.col("contradicted_count") >= _FEWEST_CONTRADICTIONS
     divided = set(check.by_host.filter(is_clear)["host"])
     ranks_of = {host: [rank for rank in sorted(hosts) if hosts[rank] == host] for host in set(hosts.values())}
@@ -261,7 +264,7 @@ def _without_mismatches(waiting: pl.DataFrame, check: HostCheck) -> pl.DataFrame
 
 
 def _dropped_count(compared: OfClocks, fitted: Fit) -> int:
-    """Return the number of operations that lost a participant because its times contradict the other operations."""
+    """Return the number of operations from which a participant was dropped because it contradicts other operations."""
     return len(np.unique(compared.participants.operation[fitted.clock_of_row == DROPPED]))
 
 

@@ -1,9 +1,9 @@
 """Finds which ranks wait for each other in the matched calls.
 
     all_reduce, all_gather, reduce_scatter, barrier   every rank waits for every rank
-    all_to_all                                        the same if every rank sends data to every rank
+    all_to_all                                        every rank waits for every rank, if each sends data to all others
     send, recv                                        the receiver waits for the sender; hosts record gloo's sends late,
-                                                      so such a send starts when it was requested
+                                                      so such a send counts as started when requested
     broadcast, scatter, reduce, gather, others        not used: their root is not recorded, or ranks need not wait
 
 An all-to-all in which some rank sends nothing to another is not used, because these two need not wait for each other.

@@ -19,7 +19,7 @@ _TRANSFER = ("source", "destination")
 
 
 def by_partners(rows: pl.DataFrame, large_groups: pl.DataFrame) -> pl.DataFrame:
-    """Match batches by their recorded partners; without them, in groups of more than two ranks, match them by order.
+    """Match batches by their recorded partners or, if these are missing in a group of more than two ranks, by order.
 
     Without recorded partners, the k-th batches of a step match if all recorded ranks of the group have the same number
     of batches, and no rank leaves a batch before another enters it. Batches are not matched if this would connect two

@@ -161,7 +161,7 @@ def _in_order(operators: pl.DataFrame, calls: pl.DataFrame) -> npt.NDArray[np.in
 def _first_asked(asked_ns: npt.NDArray[np.int64], start_ns: npt.NDArray[np.int64]) -> int:
     """Return how many calls were requested before the recording.
 
-    This is the smallest number for which no call precedes its request.
+    This is the smallest number of first calls to skip, so that no other call starts before the operator paired with it.
     """
     return int(np.max(np.searchsorted(start_ns, asked_ns) - np.arange(len(asked_ns)), initial=0))
 

@@ -1,8 +1,8 @@
 """Identifies the process groups in the trace of a rank by a number that is the same on all ranks of the group.
 
-Processes number their groups independently, so recorded names do not identify a group. A group's ranks and description
-together do: the ranks alone do not suffice, because the default group and a mesh axis may have the same ranks, but
-number their operations separately.
+Processes number their groups independently, so recorded names do not identify a group. A group is identified by its
+ranks together with its description. The ranks alone do not suffice, because the default group and a mesh axis may have
+the same ranks, but number their operations separately.
 """
 
 from __future__ import annotations

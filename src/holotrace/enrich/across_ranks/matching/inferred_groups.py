@@ -22,7 +22,7 @@ _POSSIBLE_SHARE = 0.75
 """At least this fraction of the resulting operations must be possible: no rank leaves before another enters."""
 
 _POSSIBLE_SHARE_OF_ONLY = 0.5
-"""This fraction suffices if the job has no other group that fits the calls' ranks."""
+"""If the ranks of the calls belong to no other group, this fraction of all operations of the group suffices."""
 
 _FAR_WIDER = 4
 _NOISE_NS = 20_000
@@ -150,8 +150,8 @@ def _only(candidates: pl.DataFrame) -> pl.Series:
 def _fitting(offered: pl.DataFrame) -> pl.DataFrame:
     """Return the groups that fit each signature: group, signature, present, even, spread_ns and jitter_ns.
 
-    even is the number of compared calls, spread_ns the median time between a call's first and last end, and jitter_ns
-    the median deviation of the transfer times from their median.
+    `even` is the number of compared calls, `spread_ns` the median time between a call's first and last end, and
+    `jitter_ns` the median deviation of the transfer times from their median.
 
     Args:
         offered: each call once for each possible group, with `present` and `is_only`.

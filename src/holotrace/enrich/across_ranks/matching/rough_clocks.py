@@ -16,7 +16,9 @@ SYNCHRONISING = ("all_reduce", "all_gather", "reduce_scatter", "all_to_all", "ba
 
 
 def rough_offsets(rows: pl.DataFrame) -> pl.DataFrame:
-    """Return how far each rank's clock is ahead of a reference rank's: the median difference between the ends of calls.
+    """Return how far each rank's clock is ahead of the clock of a reference rank.
+
+    The estimate is the median difference between the ends of the calls that form an operation with the reference rank.
 
     Args:
         rows: group, rank, host, end_ns, and instance (equal for all calls of one operation, or null).

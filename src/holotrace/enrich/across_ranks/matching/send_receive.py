@@ -21,7 +21,7 @@ _IS_SEND = pl.col("family") == "send"
 
 
 def with_peers(rows: pl.DataFrame, positions: pl.DataFrame) -> pl.DataFrame:
-    """Find the peer of sends and receives that name only its number within a group; return row, peer and group.
+    """Find the peer of calls that record only the peer's number within a group; return row, peer and group.
 
     A group fits if the number of sends of one rank and the number of receives of the other are about equal. If several
     groups with the same peer fit, the smallest is chosen; if different peers fit equally well, none is chosen.
@@ -98,9 +98,9 @@ def _one_missing(rows: pl.DataFrame) -> pl.DataFrame:
     """Match sends with receives in steps in which one rank has one more call than the other; return row and instance.
 
     The k-th call of the rank with fewer calls matches the k-th call of the other rank or, after the missing call, the
-    (k+1)-th. A receive ends soon after both the send and the receive have begun. So a position of the missing call is
-    likely if the delays of the receives add up to at most four times the sum for the best position (plus 20 µs). If two
-    likely positions give a call different counterparts, this call stays unmatched.
+    (k+1)-th. A receive ends soon after both the send and the receive have begun. So a position of the missing call
+    counts as likely if the delays of the receives add up to at most four times the sum for the best position (plus 20
+    µs). If two likely positions give a call different counterparts, this call stays unmatched.
     """
     keys = [*_PAIR, "window"]
     sided = rows.with_columns(

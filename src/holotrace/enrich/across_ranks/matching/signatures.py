@@ -78,7 +78,7 @@ def _even(rows: pl.DataFrame, keys: Sequence[str]) -> pl.DataFrame:
 def _between(rows: pl.DataFrame, pairs: pl.DataFrame) -> pl.DataFrame:
     """Also match calls between two operations that all ranks share, if ranks with such calls have the same count."""
     known = pairs
-    for _ in range(2):  # matches of the first pass also separate calls, so a second pass finds more
+    for _ in range(2):  # operations matched in the first pass also separate calls, so a second pass finds more
         rest = without(_with_gaps(rows, known), known)
         if rest.is_empty():
             return known

@@ -18,8 +18,8 @@ def by_time(rows: pl.DataFrame, known: pl.DataFrame, offsets: pl.DataFrame, alik
 
     Only operations that the call overlaps in time are compared. The call is ambiguous if the second nearest operation
     ends at most three times as far away as the nearest. If several calls of a rank are nearest to the same operation,
-    only the nearest call is matched. Calls first join known operations. Then, for each kind of remaining calls, the
-    calls of the rank with the most calls become new operations, which other ranks' calls can join.
+    only the nearest call is matched. Calls first join known operations. Then, for each kind of call, the rank with the
+    most remaining calls is selected: its calls become new operations, which calls of other ranks can join.
 
     Args:
         rows: unmatched calls.
