@@ -64,7 +64,7 @@ def is_named(name: str) -> pl.Expr:
     ids=["nothing", "faster", "slower", "removed", "replaced", "two changes", "no launch overhead"],
 )
 def test_a_device_bound_window_follows_its_kernels(changes: tuple[Change, ...], expected_us: float) -> None:
-    """Without gemm, relu starts when its call ends (21 µs); without launches, gemm starts with its call (5 µs)."""
+    """Without gemm, relu starts when its call ends (21 µs); without launch overhead, gemm starts with its call (5)."""
     assert predicted_us(gpu_bound(), *changes) == expected_us
 
 
@@ -126,7 +126,7 @@ def exposed_communication() -> TraceBuilder:
 
 
 def test_perfect_overlap_hides_communication_but_does_not_shorten_it() -> None:
-    """Adam follows backward at once; the window ends at 125 µs with the all-reduce, or at 45 µs without it."""
+    """With perfect overlap, the window ends with the all-reduce at 125 µs; without the all-reduce, it ends at 45 µs."""
     assert predicted_us(exposed_communication()) == 145
     assert predicted_us(exposed_communication(), PerfectOverlap()) == 125
     assert predicted_us(exposed_communication(), Remove(pl.col("kernel_kind") == 1)) == 45

@@ -103,7 +103,7 @@ def test_a_runtime_call_is_preferred_to_the_driver_call_inside_it() -> None:
 
 
 def test_the_call_of_the_same_operator_is_preferred() -> None:
-    """If two calls share a correlation, as in a file of two processes, the external id decides."""
+    """If two calls share a correlation, as in a file of two processes, the external id shows the right one."""
     builder = (
         TraceBuilder()
         .runtime("cudaLaunchKernel", start_us=1, duration_us=1, correlation=5, args={"External id": 70})
@@ -133,7 +133,7 @@ def test_a_kernel_may_begin_before_its_only_call() -> None:
 
 
 def test_rows_come_in_the_order_of_the_work() -> None:
-    """Rows are sorted by the start of the work, in any file order, even if launches are ambiguous."""
+    """Rows are sorted by the start of the work, whatever the order in the file, even if launches are ambiguous."""
     builder = (
         TraceBuilder()
         .runtime("cudaLaunchKernel", start_us=0, duration_us=1, correlation=1)
@@ -187,7 +187,7 @@ def test_work_before_the_first_launch_of_its_stream_was_launched_before_the_reco
 
 
 def test_on_a_stream_without_launches_only_work_before_all_launches_is_from_before_the_recording() -> None:
-    """Stream 20 has no launches (some versions omit NCCL's); only work before any launch predates the recording."""
+    """Some versions omit NCCL's launches, here of stream 20; its work before all launches predates the recording."""
     builder = TraceBuilder().kernel("gemm", start_us=15, duration_us=5, launch_us=10)
     builder.kernel("left", start_us=0, duration_us=30, stream=20).kernel("later", start_us=40, duration_us=9, stream=20)
 

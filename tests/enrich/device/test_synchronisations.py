@@ -61,7 +61,7 @@ def test_a_stream_waits_for_work_launched_before_the_record() -> None:
 
 
 def test_without_a_record_the_stream_waits_for_work_launched_before_the_call() -> None:
-    """Older profilers write no record, so the stream waits for all work launched before the call."""
+    """Older profilers write no record, so the stream is assumed to wait for all work launched before the call."""
     builder = (
         TraceBuilder()
         .kernel("producer", start_us=10, duration_us=20, stream=7, launch_us=0)
@@ -194,7 +194,7 @@ def test_a_copy_that_ends_within_its_call_blocked_it() -> None:
 
 
 def test_only_rows_of_the_profiler_count_as_recorded_waits() -> None:
-    """If the profiler wrote no row for it, a call named cudaDeviceSynchronize is not a recorded wait."""
+    """A call named cudaDeviceSynchronize is not a recorded wait if the profiler wrote no row for the wait."""
     assert has_recorded_waits(only_rank(two_streams()))
     assert not has_recorded_waits(only_rank(TraceBuilder().runtime("cudaDeviceSynchronize", start_us=6, duration_us=1)))
 

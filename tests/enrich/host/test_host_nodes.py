@@ -28,7 +28,7 @@ def owners_of(builder: TraceBuilder) -> list[tuple[object, ...]]:
 
 
 def test_modules_are_nodes_and_other_functions_are_not():
-    """The module Linear_0 contains aten::mm, of the same duration; the function in functional.py is not a node."""
+    """The module Linear_0 contains aten::mm, although both take 10 µs; the function in functional.py is not a node."""
     builder = frame(TraceBuilder(), "nn.Module: Linear_0", 0, 10)
     frame(builder, "functional.py(1): linear", 0, 10).operator("aten::mm", start_us=0, duration_us=10)
 
@@ -123,7 +123,7 @@ def test_work_launched_in_an_annotation_has_a_node_but_no_operator():
 
 
 def test_work_without_a_call_belongs_to_the_operator_with_its_external_id():
-    """If a kernel's launch was not recorded, its external id gives the operator; without an id, it has none."""
+    """If a kernel's launch was not recorded, its external id gives the operator; without an id, there is none."""
     builder = (
         TraceBuilder()
         .operator("aten::mm", start_us=0, duration_us=10, args={"External id": 7})
