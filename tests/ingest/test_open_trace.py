@@ -119,7 +119,7 @@ def test_home_is_expanded(write_trace: WriteTrace, tmp_path: Path, monkeypatch: 
 
 
 def test_a_file_of_a_dict_must_be_a_trace(tmp_path: Path) -> None:
-    """A text file in a dict {rank: file} already raises an error when the trace is opened."""
+    """A text file in a dict {rank: file} raises an error as soon as the trace is opened."""
     path = tmp_path / "a.json"
     path.write_text("no trace", encoding="utf-8")
     with pytest.raises(NotATraceError):

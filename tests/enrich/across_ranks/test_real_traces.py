@@ -40,7 +40,7 @@ def test_all_collectives_of_a_job_match(name, count, size, real_traces) -> None:
 
 
 def test_sampled_ranks_match_where_possible(real_traces) -> None:
-    """For two of 128 ranks, with some of their kernels missing, matched calls end within 0.4 ms of each other."""
+    """In the traces of two of 128 ranks, which lack some kernels, matched calls end within 0.4 ms of each other."""
     calls = match(_of_ranks(real_traces / "two_rank_128")).calls.drop_nulls("instance")
 
     ends = calls.group_by("instance").agg((pl.col("end_ns").max() - pl.col("end_ns").min()).alias("spread"))["spread"]

@@ -26,7 +26,7 @@ def _axes(trace) -> list[list[str]]:
 def test_calls_outside_the_backward_pass_before_its_last_end_are_forward(number, expected):
     """Backward passes run at 200..300 and 600..700 µs of a step; later calls reduce gradients, so they are not forward.
 
-    Without steps, a call outside the backward passes may belong to the previous step, so its pass is unknown.
+    If no step was recorded, a call outside the backward passes may be in an earlier step, so its pass is unknown.
     """
     builder = TraceBuilder().operator(_BACKWARD, start_us=200, duration_us=100)
     builder.operator(_BACKWARD, start_us=600, duration_us=100)

@@ -95,7 +95,7 @@ def test_host_ranges_change_outside_inner_ranges() -> None:
 
 
 def test_a_shorter_wait_lets_the_host_continue_earlier() -> None:
-    """Halving gemm saves 26 of 100 µs, because the host waits for gemm before its last operator."""
+    """Halving gemm saves 26 of 100 µs, because the host waits for gemm before it runs its last operator."""
     builder = (
         TraceBuilder()
         .step(1, 0, 100)
@@ -181,7 +181,7 @@ GPU_BOUND = path_graph(gpu_bound())
 
 @pytest.mark.slow
 def test_faster_kernels_of_a_real_step_are_predicted(real_traces) -> None:
-    """The device limits the step in `diff/test`, so kernels twice as fast save 25 to 50 % of it."""
+    """The device limits the step in `diff/test`, so making kernels twice as fast saves 25 to 50 % of the step."""
     (rank_trace,) = opened(real_traces / "diff" / "test").ranks.values()
     graph = critical_path_graph(rank_trace)
 

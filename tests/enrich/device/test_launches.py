@@ -126,7 +126,7 @@ def test_a_call_that_begins_after_the_work_is_the_last_choice() -> None:
 
 
 def test_a_kernel_may_begin_before_its_only_call() -> None:
-    """Clocks in old traces differ by microseconds, so a kernel may start before the call that launched it."""
+    """In old traces, host and device clocks differ by microseconds, so a kernel may start before its launch call."""
     builder = TraceBuilder().kernel("gemm", start_us=10, duration_us=1, launch_us=12)
 
     assert rows_of(builder) == [(1, 0, 12_000, 13_000)]

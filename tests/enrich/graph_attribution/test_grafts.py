@@ -302,7 +302,7 @@ def test_selected_steps_keep_their_graphs(tmp_path):
 
 @pytest.mark.parametrize("args", [{"Input Dims": [[1]]}, {}])
 def test_a_recording_without_graphs_is_unchanged(args):
-    """A recording without a graph launch does not change."""
+    """Results for a recording without graph launches do not change."""
     trace = (
         TraceBuilder()
         .operator("aten::mm", start_us=0, duration_us=9, args=args)
@@ -316,7 +316,7 @@ def test_a_recording_without_graphs_is_unchanged(args):
 
 
 def test_tables_in_sql_name_the_operators(tmp_path):
-    """The view `kernels` has the operator of each replayed kernel."""
+    """In SQL, the view `kernels` shows the operator of each replayed kernel."""
     pytest.importorskip("duckdb")
     trace = opened(tmp_path, replay_of([("gemm", 7)]), bs_1_rank0=capture_of(("aten::mm", "gemm")))
 

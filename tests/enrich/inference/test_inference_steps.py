@@ -92,7 +92,7 @@ def test_impossible_sums_give_no_pairs() -> None:
 
 
 def test_decoding_beside_verification_may_be_drafting() -> None:
-    """SGLang's draft model runs steps with the same name, so their tokens are not counted, and a finding says so."""
+    """SGLang's draft model uses the same step name, so the tokens of these steps are unknown; a finding says so."""
     builder = TraceBuilder().annotation("step[DECODE bs=4]", start_us=0, duration_us=5)
     builder.annotation("step[TARGET_VERIFY bs=4]", start_us=10, duration_us=5)
     assert rows(builder, "request_count", "decode_token_count") == [(4, None), (4, None)]

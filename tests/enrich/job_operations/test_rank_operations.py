@@ -41,7 +41,7 @@ def test_a_wait_is_no_computation_but_a_gap_is() -> None:
 
 
 def test_hidden_communication_divides_computation_where_it_begins() -> None:
-    """A call at 50..90 µs divides a kernel at 0..200 µs into two rows, which have the same sequence number."""
+    """A collective at 50..90 µs divides a kernel at 0..200 µs into two rows, which have the same sequence number."""
     builder = TraceBuilder()
     for rank in (0, 1):
         builder.rank(rank).header(host_name="a").step(1, 0, 200)

@@ -109,7 +109,7 @@ def test_an_operator_leaves_its_work_to_a_rule_inside() -> None:
 
 
 def test_operators_inside_a_backward_operator_that_record_for_autograd_are_recomputed() -> None:
-    """With checkpointing, MulBackward0 runs aten::relu again; only aten::mul then computes a gradient."""
+    """With checkpointing, MulBackward0 first recomputes aten::relu; then aten::mul computes the gradient."""
     builder = TraceBuilder().operator(
         "aten::relu", start_us=0, duration_us=5, args={"Sequence number": 1, "Fwd thread id": 0}
     )

@@ -109,7 +109,7 @@ def test_device_work_without_a_launch_is_kept_when_it_begins_before_the_last_ste
 
 
 def test_gpu_annotations_of_steps_do_not_move_the_boundary() -> None:
-    """The last step begins with its range on the host (30 µs), not on the GPU (80 µs)."""
+    """The last step begins with its range on the host (30 µs), not with the range on the GPU (80 µs)."""
     builder = (
         TraceBuilder()
         .step(1, 10, 10)
@@ -122,7 +122,7 @@ def test_gpu_annotations_of_steps_do_not_move_the_boundary() -> None:
 
 
 def test_a_step_on_several_threads_begins_with_the_first_of_them() -> None:
-    """Two threads record step 2, from 30 and 34 µs; both ranges and all events from 30 µs on are dropped."""
+    """Two threads record step 2, starting at 30 and 34 µs; both ranges and all events from 30 µs on are dropped."""
     builder = (
         TraceBuilder()
         .step(1, 10, 10)
@@ -248,7 +248,7 @@ def test_steps_without_any_device_work_stay_as_they_are() -> None:
 
 
 def test_annotations_are_extended_too_and_so_is_the_whole_recording() -> None:
-    """A window from an annotation, or of the whole recording, extends to the end of the work launched in it."""
+    """The window of an annotation or of the whole recording extends to the end of the work launched in the window."""
     builder = TraceBuilder().annotation("part", start_us=3, duration_us=4)
     builder.kernel("k", start_us=8, duration_us=20, launch_us=5)
 

@@ -100,7 +100,7 @@ def test_all_events_are_there_once(folder, content) -> None:
 
 
 def test_flows_of_ranks_are_apart_and_arrows_join_the_ranks_of_a_collective(content) -> None:
-    """Launch ids differ between ranks; arrows between ranks end inside kernels and never lead back in time."""
+    """Launch ids differ between ranks; arrows between ranks begin and end in kernels and never lead back in time."""
     ends = defaultdict(list)
     for event in content["traceEvents"]:
         if event["ph"] in "sf":
