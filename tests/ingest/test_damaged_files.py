@@ -150,7 +150,7 @@ def test_a_device_that_is_not_a_number_is_unknown(tmp_path) -> None:
 
 
 def test_tables_that_do_not_fit_memory_are_a_clear_error(tmp_path, monkeypatch) -> None:
-    """If tables without a cache do not fit into memory, an UnreadableTraceError gives the reader's reason."""
+    """If no cache is used and the tables do not fit into memory, an UnreadableTraceError gives the reader's reason."""
     monkeypatch.setattr(kineto._native, "read_trace", failing)
     with pytest.raises(UnreadableTraceError, match="too many"):
         _ = opened(tmp_path / "rank0.json", job("a")).health

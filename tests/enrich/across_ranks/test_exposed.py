@@ -43,7 +43,7 @@ def test_uncovered_time_is_the_difference_of_the_sets_of_nanoseconds(intervals, 
 
 
 def test_a_call_waits_first_and_transfers_then():
-    """A call waits until 30 ns and transfers until 100 ns; of its exposed time, 20 to 50 ns, 10 ns are waiting."""
+    """A call waits until 30 ns and transfers until 100 ns; of its exposed time (20 to 50 ns), 10 ns are waiting."""
     assert _divided([(20, 50, 1)], [(7, "dp", 0, 100, 30)]) == [(7, 1, 20, 10, 0)]
 
 

@@ -187,7 +187,10 @@ def test_work_before_the_first_launch_of_its_stream_was_launched_before_the_reco
 
 
 def test_on_a_stream_without_launches_only_work_before_all_launches_is_from_before_the_recording() -> None:
-    """Some versions omit NCCL's launches, here of stream 20; its work before all launches predates the recording."""
+    """Some versions omit NCCL's launches, here those of stream 20.
+
+    Work on such a stream predates the recording only if it runs before the first launch on any stream.
+    """
     builder = TraceBuilder().kernel("gemm", start_us=15, duration_us=5, launch_us=10)
     builder.kernel("left", start_us=0, duration_us=30, stream=20).kernel("later", start_us=40, duration_us=9, stream=20)
 

@@ -100,7 +100,7 @@ def test_a_driver_call_inside_a_runtime_call_subtracts_nothing():
 
 
 def test_an_operator_inside_a_call_subtracts_nothing_more():
-    """aten::inner runs inside a call of aten::outer; the 8 µs of the call are subtracted once."""
+    """aten::inner runs inside a launch call of aten::outer; only the 8 µs of the call are subtracted."""
     builder = (
         TraceBuilder()
         .operator("aten::outer", start_us=0, duration_us=10)

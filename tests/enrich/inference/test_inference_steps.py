@@ -62,7 +62,10 @@ def test_a_range_of_a_user_ends_where_it_ends() -> None:
 
 
 def test_a_range_with_one_step_inside_is_the_same_step() -> None:
-    """TraceLens' patch puts `execute_…` around SGLang's `step[…]`; they are one step; its sums come from the outer."""
+    """TraceLens' patch puts `execute_…` around SGLang's `step[…]`.
+
+    Both are one step, whose sums come from the outer name.
+    """
     outer = "execute_32_context_0(sq0sk0sqsq0sqsk0)_generation_32(sq32sk32785sqsq32sqsk32785)"
     builder = TraceBuilder().annotation(outer, start_us=0, duration_us=100)
     builder.annotation("step[DECODE bs=32]", start_us=10, duration_us=50)

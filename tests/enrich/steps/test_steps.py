@@ -248,7 +248,7 @@ def test_steps_without_any_device_work_stay_as_they_are() -> None:
 
 
 def test_annotations_are_extended_too_and_so_is_the_whole_recording() -> None:
-    """The window of an annotation or of the whole recording extends to the end of the work launched in the window."""
+    """The window of an annotation or of the whole recording extends to the end of the work launched within it."""
     builder = TraceBuilder().annotation("part", start_us=3, duration_us=4)
     builder.kernel("k", start_us=8, duration_us=20, launch_us=5)
 

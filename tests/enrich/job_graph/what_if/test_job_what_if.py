@@ -75,7 +75,7 @@ def test_predictions_equal_the_job_made_again(changes: list[JobChange], made_aga
 
 
 def test_a_rank_that_nobody_waits_for_saves_nothing() -> None:
-    """Rank 0 arrives 30 µs before rank 1, so the step stays the same if rank 0 needs no time or up to 30 µs more."""
+    """Rank 0 arrives 30 µs before rank 1, so the step keeps its length if rank 0 needs no time or up to 30 µs more."""
     trace = job((20, 50))
     only_rank_0 = GEMM & (pl.col("duration_ns") == 20_000)
     for factor in (0, 1, 2.5):
@@ -107,7 +107,7 @@ def test_changes_that_select_nothing_are_errors() -> None:
 
 
 def test_a_rank_without_peers_is_an_error() -> None:
-    """In a job of one rank, the rank has no peers whose median it could get."""
+    """In a job of one rank, the rank has no peers to compare it with."""
     with pytest.raises(InvalidOptionError, match="no peers"):
         what_if_across_ranks(job((20,)), [PeersMedian([0])])
 

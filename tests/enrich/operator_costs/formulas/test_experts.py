@@ -94,7 +94,7 @@ def test_weights_that_do_not_fit_are_unknown(weights) -> None:
 
 
 def test_kernels_of_aiter() -> None:
-    """The first input of a whole layer is its result; a stage has its result as a later input, and k as a number."""
+    """For a whole layer, the first input is the result; for one stage, a later input is. One scalar input is k."""
     sorted_ids = [[300], [300], [9], [2]]
     whole = call(
         "aiter::fmoe_fp8_blockscale_g1u1",
