@@ -354,7 +354,7 @@ def test_valid_json_is_read_like_pythons_parser(
 
 @given(st.lists(events, min_size=1, max_size=3), st.data())
 def test_broken_bytes_raise_only_holotrace_errors(written: list[dict[str, Any]], data: st.DataObject) -> None:
-    """A trace with changed bytes raises a HolotraceError, or its tables have their usual types."""
+    """Reading a trace with changed bytes raises a HolotraceError or gives tables of the usual types."""
     content = document(*written, distributedInfo={"rank": 0})
     if data.draw(st.booleans(), label="compressed"):
         content = gzip.compress(content, mtime=0)

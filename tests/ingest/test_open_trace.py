@@ -101,7 +101,7 @@ def test_some_ranks_of_a_job(write_trace: WriteTrace, tmp_path: Path) -> None:
 
 
 def test_paths_stay_as_given(write_trace: WriteTrace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A relative path is shown unchanged, but finds its file even from another folder or after pickling."""
+    """A relative path is shown unchanged, and its file is found even from another folder or after pickling."""
     write_trace("run/a.json")
     monkeypatch.chdir(tmp_path)
     trace = open_trace("run")

@@ -84,7 +84,7 @@ def test_a_rank_that_nobody_waits_for_saves_nothing() -> None:
 
 
 def test_all_ranks_like_the_median() -> None:
-    """If ranks compute for 20, 50 and 90 µs, the change makes all of them compute for 50 µs."""
+    """If ranks compute for 20, 50 and 90 µs, `PeersMedian` lets all of them compute for 50 µs."""
     assert what_if_across_ranks(job((20, 50, 90)), [PeersMedian()]).predicted_ns == step_ns(job((50, 50, 50)))
 
 
