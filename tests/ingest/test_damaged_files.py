@@ -126,7 +126,7 @@ def test_events_at_extreme_times_are_dropped(tmp_path) -> None:
 
 
 def test_durations_of_months_are_dropped(tmp_path) -> None:
-    """Events above 2**52 ns are dropped, so that sums fit into 64 bits; a begin/end pair counts as two events."""
+    """Events longer than 2**52 ns are dropped so that sums fit into 64 bits; a begin/end pair counts as two events."""
     longest_us = 2**52 // 1000
     written = [
         {"ph": "X", "name": "b", "ts": 1, "dur": longest_us},
