@@ -59,7 +59,7 @@ def test_workers_share_the_cores() -> None:
 
 
 def test_workers_keep_freed_memory_unless_told_otherwise(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Workers set a delay for Polars' allocator; a user's setting comes later in the variable and so overrides it."""
+    """In workers, Polars' allocator keeps freed memory for a while; a user's setting comes later and overrides this."""
     monkeypatch.delenv(ALLOCATOR_VARIABLE, raising=False)
     with processes(1) as pool:
         assert "dirty_decay_ms:10000" in (pool.submit(os.getenv, ALLOCATOR_VARIABLE).result() or "")

@@ -175,7 +175,7 @@ def test_text_that_looks_like_a_gap_between_events(tmp_path, monkeypatch, events
 
 @pytest.mark.parametrize("text", ['{"traceEvents":[{"a":1,"b"2}],"x":"' + "x" * 99 + '"}', '{"a":1}', '{"a"1}', ""])
 def test_invalid_json_is_an_error_and_leaves_nothing_behind(tmp_path, text) -> None:
-    """The error names the file and `holotrace check`; no partial copy remains."""
+    """For invalid JSON, the error names the file and `holotrace check`; no partial copy remains."""
     path = file_of(tmp_path, text)
     with pytest.raises(UnreadableTraceError, match=r"rank0\.json cannot be rewritten: .*holotrace check"):
         rewritten(path, tmp_path / "out.json", unchanged)
@@ -301,7 +301,7 @@ def test_an_edited_copy_of_a_truncated_file_is_complete(tmp_path, text) -> None:
     ],
 )
 def test_a_damaged_file_whose_events_would_be_confused_is_not_copied(tmp_path, text) -> None:
-    """A file with events after its list, or other entries in it, is refused: the wrong events would be kept."""
+    """A file with events after its list, or other entries in it, is refused, as wrong events would be kept."""
     rank_trace = opened(file_of(tmp_path, text))
     with pytest.raises(
         UnreadableTraceError, match=r"rank0\.json cannot be copied: the copy would contain only some of its events"

@@ -99,7 +99,7 @@ def test_types_of_arrows_can_be_chosen(source, tmp_path) -> None:
 
 
 def test_all_edges_can_be_drawn(source, tmp_path) -> None:
-    """Each edge becomes two arrow events, and most edges are not critical."""
+    """With `all_edges=True`, every edge becomes an arrow of two events; most of these edges are not critical."""
     events = copied(source, tmp_path / "copy.json", only_critical=False, all_edges=True)
     arrows = [event for event in events if event.get("cat") == "critical_path"]
     critical = Counter(event["args"]["critical"] for event in arrows)
@@ -108,7 +108,7 @@ def test_all_edges_can_be_drawn(source, tmp_path) -> None:
 
 
 def test_an_arrow_belongs_to_an_event_that_runs_at_its_time(source, tmp_path) -> None:
-    """Each arrow begins or ends within an event of its thread (begin <= ts < end), to which Perfetto attaches it."""
+    """Each end of an arrow is within an event on its thread (begin <= ts < end), to which Perfetto attaches it."""
     events = copied(source, tmp_path / "copy.json", only_critical=False, all_edges=True)
     ranges = [(e["pid"], e["tid"], e["ts"], e["ts"] + e["dur"]) for e in events if e["ph"] == "X"]
     for arrow in (event for event in events if event.get("cat") == "critical_path"):

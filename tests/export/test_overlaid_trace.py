@@ -55,7 +55,7 @@ def test_long_sequences_are_marked_with_their_beginning(tmp_path) -> None:
 
 
 def test_only_the_most_frequent_are_marked_and_others_shortened(source, tmp_path) -> None:
-    """With `top_count=1`, unmarked events get numbers as names, and the args of the profiler's span list the names."""
+    """With `top_count=1`, numbers replace the names of unmarked events; the profiler span's args list the names."""
     rows = copied(source, tmp_path / "copy.json", top_count=1)
 
     *rows, span = rows

@@ -118,7 +118,7 @@ def test_the_page_names_no_other_address(text, page) -> None:
 
 @pytest.mark.skipif(small_plotly_js() is None, reason="this plotly has a different major version of plotly.js")
 def test_plotly_is_embedded_once(text) -> None:
-    """The page contains the small build of plotly.js once, and does not contain all of plotly.js."""
+    """The page contains the small build of plotly.js once, and does not contain the full build."""
     assert text.count(plotly_js_for([])) == 1
     assert get_plotlyjs() not in text
 

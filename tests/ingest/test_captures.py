@@ -78,7 +78,7 @@ def test_no_capture_on_request_or_without_graphs(tmp_path):
 
 
 def test_a_wrong_path_is_an_error(tmp_path):
-    """The error says that the path does not exist, or that the file is not a capture."""
+    """If `capture` is wrong, the error says that the path does not exist, or that the file is not a capture."""
     (path,) = replay(0).write(tmp_path)
     (tmp_path / "notes.json").write_text('{"a": 1}')
 

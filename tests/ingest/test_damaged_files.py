@@ -60,7 +60,7 @@ def job(*kernels: str) -> bytes:
     ],
 )
 def test_odd_events_do_not_lose_the_file(tmp_path, event) -> None:
-    """An event with unknown args, repeated keys or an unusual phase is kept, as are all others."""
+    """An event with unknown args, repeated keys or an unusual phase is kept, and so is every other event."""
     rank_trace = opened(tmp_path / "rank0.json", HEAD + event.encode() + b"]}")
     assert "a" in names(rank_trace)
     assert rank_trace.health.event_count == 2
@@ -111,7 +111,7 @@ def test_skipped_input_is_counted(tmp_path) -> None:
     ],
 )
 def test_a_damaged_header_loses_no_event(tmp_path, head) -> None:
-    """If a file is damaged before the event list, header values are lost but no event is."""
+    """If a file is damaged before the event list, header values are lost, but no events."""
     rank_trace = opened(tmp_path / "rank0.json", head + HEAD.split(b"[")[1].rstrip(b",") + b"]}")
     assert names(rank_trace) == ["a"]
     assert lost(rank_trace)["lost_metadata"][0] == "dropped"
@@ -126,7 +126,7 @@ def test_events_at_extreme_times_are_dropped(tmp_path) -> None:
 
 
 def test_durations_of_months_are_dropped(tmp_path) -> None:
-    """Durations above 2**52 ns are dropped, so sums fit into 64 bits; a begin/end pair counts as two events."""
+    """Events longer than 2**52 ns are dropped so that sums fit into 64 bits; a begin/end pair counts as two events."""
     longest_us = 2**52 // 1000
     written = [
         {"ph": "X", "name": "b", "ts": 1, "dur": longest_us},
@@ -150,7 +150,7 @@ def test_a_device_that_is_not_a_number_is_unknown(tmp_path) -> None:
 
 
 def test_tables_that_do_not_fit_memory_are_a_clear_error(tmp_path, monkeypatch) -> None:
-    """Without a cache, if tables do not fit into memory, an UnreadableTraceError gives the reader's reason."""
+    """If no cache is used and the tables do not fit into memory, an UnreadableTraceError gives the reader's reason."""
     monkeypatch.setattr(kineto._native, "read_trace", failing)
     with pytest.raises(UnreadableTraceError, match="too many"):
         _ = opened(tmp_path / "rank0.json", job("a")).health

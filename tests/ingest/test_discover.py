@@ -284,7 +284,7 @@ def test_a_folder_within_a_list_is_refused(tmp_path: Path) -> None:
 
 
 def test_a_missing_file_suggests_its_neighbours(write_trace: WriteTrace, tmp_path: Path) -> None:
-    """The error suggests the most similar file name or, if none is similar, lists the files of the folder."""
+    """The error for a missing file suggests the most similar name or, if none is similar, lists the folder's files."""
     write_trace("rank0.json")
     with pytest.raises(TraceNotFoundError, match=r"does not exist; did you mean rank0\.json\?$"):
         discover(tmp_path / "rank_0.json", read_nothing)
@@ -300,7 +300,7 @@ def test_a_source_without_files_is_an_error(source: TraceSource) -> None:
 
 
 def test_a_folder_without_traces_is_an_error_that_lists_its_files(tmp_path: Path) -> None:
-    """The error says that the folder is empty or has only subfolders, or lists its files."""
+    """For a folder without traces, the error says that the folder is empty, or lists its files and subfolders."""
     with pytest.raises(TraceNotFoundError, match=r"is an empty folder; name the folder"):
         discover(tmp_path, read_nothing)
     (tmp_path / "run1").mkdir()

@@ -63,7 +63,7 @@ def test_a_bomb_of_any_content_is_refused(tmp_path, monkeypatch, head, unit) -> 
 
 
 def test_the_health_record_gives_the_reason(tmp_path, monkeypatch) -> None:
-    """The error names the file, the limit, and the variable that raises it."""
+    """The error names the file, the limit, and the variable that raises the limit."""
     monkeypatch.setattr(kineto, "_SMALL_BYTES", 1 << 20)
     some_trace(tmp_path)
     write_bomb(tmp_path / "rank-1.json.gz", b'{"traceEvents":[', EVENT, 1)

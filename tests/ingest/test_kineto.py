@@ -66,7 +66,7 @@ def findings(rank_trace: RankTrace) -> dict[str, tuple[str, int]]:
 
 
 def event_indices(rank_trace: RankTrace) -> list[int]:
-    """Return the positions in the file of the kept events."""
+    """Return the positions of the kept events in the file."""
     return rank_trace.table("events", ["event_index"])["event_index"].to_list()
 
 
@@ -130,14 +130,14 @@ def test_a_gzip_cut_before_any_content_cannot_be_read(open_bytes: Open) -> None:
 
 
 def test_a_truncated_file_keeps_its_complete_events(open_bytes: Open) -> None:
-    """If the last 40 bytes of ten events are cut off, only the tenth event is lost."""
+    """If the last 40 bytes of a file with ten events are cut off, only the tenth event is lost."""
     rank_trace = open_bytes(document(*[KERNEL] * 10)[:-40])
     assert event_indices(rank_trace) == list(range(9))
     assert findings(rank_trace)["truncated_json"] == ("dropped", 1)
 
 
 def test_an_unreadable_file_is_a_clear_error() -> None:
-    """The error contains the path and the operating system's message."""
+    """The error for a file that cannot be read contains the path and the operating system's message."""
     unreadable = "/proc/self/mem"
     if not Path(unreadable).exists():
         pytest.skip("needs a file that exists and cannot be read")
@@ -158,7 +158,7 @@ def test_one_line_of_ten_megabytes(open_bytes: Open) -> None:
 
 @pytest.mark.parametrize(("opening", "closing"), [("[", "]"), ('{"a":', "}")])
 def test_deep_nesting(open_bytes: Open, opening: str, closing: str) -> None:
-    """A value nested 100,000 levels deep, in an event or in the header, loses no event."""
+    """No event is lost if a value in an event or in the header is nested 100,000 levels deep."""
     deep = opening * 100_000 + "1" + closing * 100_000
     in_event = f'{{"traceEvents": [{json.dumps(KERNEL)[:-1]}, "deep": {deep}}}, {json.dumps(KERNEL)}]}}'
     in_header = f'{{"deep": {deep}, "traceEvents": [{json.dumps(KERNEL)}, {json.dumps(KERNEL)}]}}'
@@ -248,7 +248,7 @@ def test_a_kind_has_several_categories(open_bytes: Open, categories: tuple[str, 
 
 
 def test_a_peek_recognises_traces(tmp_path: Path) -> None:
-    """`peek` returns the rank of a trace, or says what another file is."""
+    """`peek` returns the rank of a trace; if the file is not a trace, it says what the file is."""
     path = tmp_path / "trace.json"
     path.write_bytes(document(KERNEL, distributedInfo={"rank": 3}))
     assert peek(str(path)) == Peek(is_trace=True, rank=3, what="a profiler trace")
@@ -354,7 +354,7 @@ def test_valid_json_is_read_like_pythons_parser(
 
 @given(st.lists(events, min_size=1, max_size=3), st.data())
 def test_broken_bytes_raise_only_holotrace_errors(written: list[dict[str, Any]], data: st.DataObject) -> None:
-    """A trace with changed bytes raises a HolotraceError, or its tables have their usual types."""
+    """Reading a trace with changed bytes raises a HolotraceError or gives tables of the usual types."""
     content = document(*written, distributedInfo={"rank": 0})
     if data.draw(st.booleans(), label="compressed"):
         content = gzip.compress(content, mtime=0)

@@ -101,7 +101,7 @@ def test_some_ranks_of_a_job(write_trace: WriteTrace, tmp_path: Path) -> None:
 
 
 def test_paths_stay_as_given(write_trace: WriteTrace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A relative path is shown unchanged, but finds its file even from another folder or after pickling."""
+    """A relative path is shown unchanged, and its file is found even from another folder or after pickling."""
     write_trace("run/a.json")
     monkeypatch.chdir(tmp_path)
     trace = open_trace("run")
@@ -119,7 +119,7 @@ def test_home_is_expanded(write_trace: WriteTrace, tmp_path: Path, monkeypatch: 
 
 
 def test_a_file_of_a_dict_must_be_a_trace(tmp_path: Path) -> None:
-    """A text file in a dict {rank: file} already raises an error when the trace is opened."""
+    """A text file in a dict {rank: file} raises an error as soon as the trace is opened."""
     path = tmp_path / "a.json"
     path.write_text("no trace", encoding="utf-8")
     with pytest.raises(NotATraceError):

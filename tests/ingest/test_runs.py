@@ -71,7 +71,7 @@ def test_spans_are_in_numeric_order(write_trace: WriteTrace, tmp_path) -> None:
 
 
 def test_a_missing_recording_does_not_shift_the_others(write_trace: WriteTrace, tmp_path) -> None:
-    """Worker b has no second recording; its third is about as old as worker a's third, so it gets span 3."""
+    """Worker b lacks the second recording; its next one begins soon after worker a's third, so it gets span 3."""
     for worker, times in (("a", (100, 200, 300)), ("b", (101, 302))):
         for time in times:
             write_trace(f"{worker}.{1_694_128_000_000 + 1_000 * time}.pt.trace.json")
@@ -80,7 +80,7 @@ def test_a_missing_recording_does_not_shift_the_others(write_trace: WriteTrace, 
 
 
 def test_recordings_without_times_get_spans_by_order(write_trace: WriteTrace, tmp_path) -> None:
-    """The numbers in a.5, a.9 and b.7 are not times; these files get the spans 1, 2 and 1."""
+    """The numbers in a.5, a.9 and b.7 are not times, so each worker's files get the spans 1, 2, … in order."""
     for name in ("a.5", "a.9", "b.7"):
         write_trace(f"{name}.pt.trace.json")
     (run,) = find_runs(tmp_path).runs

@@ -38,7 +38,7 @@ def test_the_writer_of_a_file(tmp_path: Path, document: Any, writer: str) -> Non
 
 
 def test_the_diagnosis_says_that_device_work_was_not_read(tmp_path: Path) -> None:
-    """The answer and a finding say that the device work in the file could not be read."""
+    """The answer and a finding of the diagnosis say that the device work in the file could not be read."""
     path = tmp_path / "trace.json"
     step = {**OPERATOR, "name": "ProfilerStep#3", "dur": 50}
     path.write_text(json.dumps([step, OPERATOR, NPU]), encoding="utf-8")

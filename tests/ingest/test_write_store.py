@@ -348,7 +348,7 @@ def test_a_rank_that_is_written_again_does_not_mix(tmp_path) -> None:
 
 
 def test_two_jobs_that_start_at_once_do_not_mix(tmp_path, monkeypatch) -> None:
-    """If two jobs start to fill an empty store, the job that finishes last gets an error; the other's ranks stay."""
+    """If two jobs write to one empty store, the job that finishes later gets an error; the other's ranks stay."""
     gpu_job().write(tmp_path / "first")
     gpu_job().write(tmp_path / "second")
     store = tmp_path / "job.store"

@@ -46,7 +46,7 @@ def test_the_next_writer_removes_drafts_of_a_killed_process(tmp_path, monkeypatc
 
 
 def test_files_of_a_running_process_stay(tmp_path) -> None:
-    """Files of this process are not leftovers, nor are names of another form or without a valid process number."""
+    """Files of this process, and files whose names contain no valid process number, are not leftovers."""
     own = tmp_path / temporary_name()
     process = own.name.split("-")[2]
     too_large = own.with_name(own.name.replace(process, 20 * "9"))

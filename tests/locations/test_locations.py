@@ -192,7 +192,7 @@ TIME_NS = 1_714_979_289 * 10**9
     ],
 )
 def test_the_status_is_read_from_the_records_of_every_store(entry, expected) -> None:
-    """Size, time and version come from each store's own attributes; if these are missing, they are unknown."""
+    """Size, time and version have different names in each store; a missing or invalid value is unknown."""
     assert remote_status(entry) == expected
 
 

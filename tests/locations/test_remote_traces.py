@@ -168,7 +168,7 @@ def test_a_web_file_is_fetched_in_parts(web) -> None:
 
 
 def test_a_web_folder_is_read_from_its_links(web) -> None:
-    """A web page whose address ends in `/` is read as a folder: its links to files in that folder open as ranks."""
+    """A web page whose address ends in `/` is read as a folder: the files in it to which the page links are ranks."""
     web.files |= {"/job/rank0.json": trace_json(0), "/job/rank1.json.gz": gzip.compress(trace_json(1))}
     assert counts(holotrace.open_trace(f"{web.url}/job/")) == {0: 3, 1: 3}
     assert all("elsewhere" not in file.path for file in holotrace.open_trace(f"{web.url}/job/").skipped)
@@ -378,7 +378,7 @@ def test_a_failed_write_leaves_nothing(memory) -> None:
 
 
 def test_the_interface_of_hta_takes_urls(memory) -> None:
-    """HTA's `trace_dir` may be a URL; its files are relative to it, and copies are written there."""
+    """HTA's `trace_dir` may be a URL; `trace_files` are relative to the URL, and copies are written there."""
     memory.pipe("/job/a.json", trace_json(0))
     memory.pipe("/job/b.json", trace_json(1))
     analysis = TraceAnalysis(trace_dir="memory://job")

@@ -43,7 +43,7 @@ def test_uncovered_time_is_the_difference_of_the_sets_of_nanoseconds(intervals, 
 
 
 def test_a_call_waits_first_and_transfers_then():
-    """A call waits until 30 ns and transfers until 100; it is exposed from 20 to 50 ns, 10 of which are waiting."""
+    """A call waits until 30 ns and transfers until 100 ns; of its exposed time (20 to 50 ns), 10 ns are waiting."""
     assert _divided([(20, 50, 1)], [(7, "dp", 0, 100, 30)]) == [(7, 1, 20, 10, 0)]
 
 
@@ -69,14 +69,14 @@ def test_steps_stay_apart():
 
 
 def test_a_call_without_counterpart_is_unmatched() -> None:
-    """The waiting of a call on one recorded rank is unknown; time shared with a known transfer counts as transfer."""
+    """If only one rank recorded a call, its wait is unknown; time shared with a known transfer counts as transfer."""
     calls = [(1, "dp", 0, 100, None), (2, "dp", 40, 60, 0)]
 
     assert _divided([(0, 100, 1)], calls) == [(1, 1, 0, 0, 80), (2, 1, 20, 0, 0)]
 
 
 def test_time_without_a_call_has_no_row_number():
-    """Exposed time without a call has a separate row, so the rows add up to all exposed time."""
+    """Exposed time in which no call runs has a separate row, so the rows add up to all exposed time."""
     assert _divided([(0, 10, 1)], []) == [(None, 1, 0, 0, 10)]
 
 

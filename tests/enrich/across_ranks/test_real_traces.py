@@ -40,7 +40,7 @@ def test_all_collectives_of_a_job_match(name, count, size, real_traces) -> None:
 
 
 def test_sampled_ranks_match_where_possible(real_traces) -> None:
-    """For two of 128 ranks, with some of their kernels missing, matched calls end within 0.4 ms of each other."""
+    """In the traces of two of 128 ranks, which lack some kernels, matched calls end within 0.4 ms of each other."""
     calls = match(_of_ranks(real_traces / "two_rank_128")).calls.drop_nulls("instance")
 
     ends = calls.group_by("instance").agg((pl.col("end_ns").max() - pl.col("end_ns").min()).alias("spread"))["spread"]
@@ -57,7 +57,7 @@ def test_sampled_ranks_match_where_possible(real_traces) -> None:
 
 @pytest.mark.parametrize(("rank", "number"), [(0, 0), (2, 3), (7, 7)])
 def test_a_missing_kernel_shifts_no_other(rank, number, real_traces) -> None:
-    """Removing a kernel removes it from its operation, and all other matches stay the same."""
+    """If a kernel is missing, its operation has one call fewer, and all other matches stay the same."""
     of_ranks = _of_ranks(real_traces / "dlrm_8rank")
 
     fewer, missing = _without_call(of_ranks, rank, number)
@@ -66,7 +66,7 @@ def test_a_missing_kernel_shifts_no_other(rank, number, real_traces) -> None:
 
 
 def test_all_reduces_of_a_pipeline_belong_to_the_data_parallel_groups(real_traces) -> None:
-    """All four ranks make equally many all-reduces of equal sizes, but each stage makes them at different times."""
+    """All four ranks make equally many all-reduces of equal sizes; only their times show which ranks form a group."""
     matching = match(_of_ranks(real_traces / "pipeline_gloo_4rank"))
 
     inferred = matching.groups.filter(description="mesh_dp").select("ranks", "is_inferred").rows()
@@ -88,7 +88,7 @@ def test_sends_of_a_pipeline_match_their_receives(real_traces) -> None:
 
 @pytest.mark.parametrize(("rank", "number"), [(0, 12), (1, 30), (2, 40), (3, 70), (0, 2), (1, 2), (2, 1), (3, 3)])
 def test_a_missing_call_of_a_pipeline_makes_no_wrong_match(rank, number, real_traces) -> None:
-    """At most three more operations lose their match, because some consecutive calls look alike; no match is wrong."""
+    """If a call is missing, up to three more operations are unmatched, as calls look alike; no match is wrong."""
     of_ranks = _of_ranks(real_traces / "pipeline_gloo_4rank")
     whole = _operations(match(of_ranks))
 

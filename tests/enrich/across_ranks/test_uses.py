@@ -24,9 +24,9 @@ def _axes(trace) -> list[list[str]]:
 
 @pytest.mark.parametrize(("number", "expected"), [(1, [True, False, True, False, False, None, None]), (None, None)])
 def test_calls_outside_the_backward_pass_before_its_last_end_are_forward(number, expected):
-    """Backward passes run at 200..300 and 600..700 µs of a step; calls after 700 µs reduce gradients.
+    """Backward passes run at 200..300 and 600..700 µs of a step; later calls reduce gradients, so they are not forward.
 
-    Without steps, a call outside the backward passes may belong to the previous step, so its pass is unknown.
+    If no step was recorded, a call outside the backward passes may be in an earlier step, so its pass is unknown.
     """
     builder = TraceBuilder().operator(_BACKWARD, start_us=200, duration_us=100)
     builder.operator(_BACKWARD, start_us=600, duration_us=100)
@@ -142,5 +142,5 @@ def test_axes_of_recorded_jobs_without_descriptions(folder, axis):
     [("data_parallel", "dp"), ("tensor_parallel", "tp"), ("pipeline", "pp"), ("sharded", "fsdp")],
 )
 def test_axes_of_jobs_recorded_on_gpus(folder, axis):
-    """In jobs on two GPUs, the calls show the axes without descriptions of the groups."""
+    """In jobs on two GPUs, the calls alone show the axis; no description of a group is needed."""
     assert _axes(holotrace.open_trace(EXAMPLES / f"two_ranks-{folder}", cache=False)) == [[axis]]

@@ -111,7 +111,7 @@ def test_args_describe_a_collective() -> None:
 
 
 def test_annotations_of_the_host_count_only_without_kernels() -> None:
-    """`nccl:` ranges only launch work and are never listed; `gloo:` ranges are listed if no device communicates."""
+    """`nccl:` ranges only launch work and are never listed; `gloo:` ranges are listed if no kernel communicates."""
     builder = TraceBuilder().annotation("gloo:all_reduce", start_us=0, duration_us=5, args={"Input Dims": [[8]]})
     builder.annotation("nccl:all_reduce", start_us=10, duration_us=5)
     operations = collectives(builder.build().ranks[0])
@@ -122,7 +122,7 @@ def test_annotations_of_the_host_count_only_without_kernels() -> None:
 
 
 def test_a_group_without_ranks_is_known_only_as_the_whole_job() -> None:
-    """Each process numbers its groups independently, so a group without ranks is unknown unless it is the whole job."""
+    """Each process numbers groups itself, so a group without recorded ranks is unknown unless it is the whole job."""
     without = {"Process Group Ranks": None}
     builder = TraceBuilder().collective(start_us=0, duration_us=1, args=without)
     builder.collective(
@@ -146,7 +146,7 @@ def old_kernel(name: str, host_call: str, **args: object) -> TraceBuilder:
 
 
 def test_the_host_call_around_the_launch_describes_a_silent_kernel() -> None:
-    """NCCL runs an all-to-all as sends and receives, so the host call gives the kind, type and size."""
+    """NCCL runs an all-to-all as sends and receives, so only the host call shows its kind, type and size."""
     shapes = {"Input Dims": [[6, 4]], "Input type": ["long int"]}
     builder = old_kernel("ncclKernel_SendRecv_RING_SIMPLE_Sum_int8_t(int)", "nccl:all_to_all", **shapes)
     operations = communication(builder.build().ranks[0])
@@ -154,7 +154,7 @@ def test_the_host_call_around_the_launch_describes_a_silent_kernel() -> None:
 
 
 def test_a_host_call_with_args_has_priority_over_an_annotation() -> None:
-    """`record_param_comms` describes the kernel instead of the annotation, because it has the sequence number."""
+    """`record_param_comms` is preferred to the annotation, because only it has the sequence number of the kernel."""
     args = {
         "Collective name": "_reduce_scatter_base",
         "dtype": "BFloat16",

@@ -49,7 +49,7 @@ def test_an_empty_list_is_even_only_if_input_and_output_are_equally_large() -> N
 
 
 def test_operators_describe_all_to_alls_whose_kernels_do_not() -> None:
-    """In older traces, only the arguments of c10d::alltoall_base_ give the output and the splits."""
+    """In older traces, only the arguments of c10d::alltoall_base_ give the output's size and the splits."""
     operator = {
         "Input Dims": [[6, 2], [8, 2], [], [], [], []],
         "Input type": ["float", "float", "", "", "", "Scalar"],

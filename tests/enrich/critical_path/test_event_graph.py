@@ -112,7 +112,7 @@ def test_a_kernel_before_its_launch_is_a_contradiction_that_stays_in_the_graph()
 
 @pytest.mark.parametrize("name", ["alexnet", "simple_add"])
 def test_waits_inferred_from_times_are_those_that_were_recorded(real_traces, monkeypatch, name) -> None:
-    """Without the recorded waits, equally many waits are inferred from timing alone."""
+    """If the recorded waits are ignored, the same number of waits is inferred from timing."""
     (rank_trace,) = opened(real_traces / "critical_path" / name).ranks.values()
     whole = path_window(rank_trace, annotation="")
     recorded = event_graph(rank_trace, whole)

@@ -1,4 +1,4 @@
-"""If timing shows for some calls that one stream waits for another stream, this is also assumed for the other calls."""
+"""If timing shows that some calls on a stream wait for another stream, the other calls are assumed to wait as well."""
 
 from __future__ import annotations
 
@@ -36,5 +36,5 @@ def test_a_queued_all_reduce_also_waits_for_the_work_launched_before_it() -> Non
 
 
 def test_work_that_was_still_running_was_not_waited_for() -> None:
-    """The second all-reduce begins at 601 µs and the second kernel ends at 650 µs, so the all-reduce did not wait."""
+    """The second all-reduce begins before the second kernel ends at 650 µs, so it did not wait for this kernel."""
     assert _saved_us(_two_reductions(second_kernel_end_us=650)) == 701 - 650

@@ -30,7 +30,10 @@ def _kernels_when_launched(builder: TraceBuilder, count: int, *, begin_us: int) 
 
 
 def _without_host_us(builder: TraceBuilder) -> float:
-    """Return the predicted length of the window if the host takes no time, so the first call returns 1 µs earlier."""
+    """Return the predicted length of the window if the host takes no time.
+
+    The first launch call then returns 1 µs earlier.
+    """
     (rank_trace,) = builder.build().ranks.values()
     return what_if(critical_path_graph(rank_trace), [Remove(pl.col("device").is_null())]).predicted_ns / 1_000
 
@@ -42,6 +45,6 @@ def test_kernels_that_no_longer_wait_for_the_host_keep_the_gap_between_kernels()
 
 
 def test_too_few_measured_gaps_say_nothing() -> None:
-    """Only two kernels waited for a kernel, too few to infer the usual gap, so the other eight follow without a gap."""
+    """Only two kernels waited for their predecessor, too few to infer the usual gap, so eight follow without a gap."""
     builder = _kernels_when_launched(_kernels_in_turn(_host(), 3), 8, begin_us=400)
     assert _without_host_us(builder) == 99 + 3 * 51 - 1 + 8 * 10

@@ -64,7 +64,7 @@ def is_named(name: str) -> pl.Expr:
     ids=["nothing", "faster", "slower", "removed", "replaced", "two changes", "no launch overhead"],
 )
 def test_a_device_bound_window_follows_its_kernels(changes: tuple[Change, ...], expected_us: float) -> None:
-    """Without gemm, relu starts when its call ends (21 µs); without launches, gemm starts with its call (5 µs)."""
+    """Without gemm, relu starts after its call, at 21 µs; without launch overhead, gemm and its call start at 5 µs."""
     assert predicted_us(gpu_bound(), *changes) == expected_us
 
 
@@ -95,7 +95,7 @@ def test_host_ranges_change_outside_inner_ranges() -> None:
 
 
 def test_a_shorter_wait_lets_the_host_continue_earlier() -> None:
-    """Halving gemm saves 26 of 100 µs, because the host waits for gemm before its last operator."""
+    """Halving gemm saves 26 of 100 µs, because the host waits for gemm before it runs its last operator."""
     builder = (
         TraceBuilder()
         .step(1, 0, 100)
@@ -126,7 +126,7 @@ def exposed_communication() -> TraceBuilder:
 
 
 def test_perfect_overlap_hides_communication_but_does_not_shorten_it() -> None:
-    """Adam follows backward at once; the window ends at 125 µs with the all-reduce, or at 45 µs without it."""
+    """With perfect overlap, the window ends with the all-reduce at 125 µs; without the all-reduce, it ends at 45 µs."""
     assert predicted_us(exposed_communication()) == 145
     assert predicted_us(exposed_communication(), PerfectOverlap()) == 125
     assert predicted_us(exposed_communication(), Remove(pl.col("kernel_kind") == 1)) == 45
@@ -181,7 +181,7 @@ GPU_BOUND = path_graph(gpu_bound())
 
 @pytest.mark.slow
 def test_faster_kernels_of_a_real_step_are_predicted(real_traces) -> None:
-    """The device limits the step in `diff/test`, so kernels twice as fast save 25 to 50 % of it."""
+    """The device limits the step in `diff/test`, so making kernels twice as fast saves 25 to 50 % of the step."""
     (rank_trace,) = opened(real_traces / "diff" / "test").ranks.values()
     graph = critical_path_graph(rank_trace)
 

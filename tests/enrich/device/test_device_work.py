@@ -97,7 +97,7 @@ def test_a_selection_of_events_selects_the_work() -> None:
 
 
 def test_without_device_rows_the_table_is_empty_but_typed() -> None:
-    """A rank with operators only has an empty table with the usual columns and types."""
+    """For a rank with only operators, the table is empty but has the usual columns and types."""
     work = device_work(only_rank(TraceBuilder().operator("aten::mm", start_us=0, duration_us=1)))
 
     assert work.height == 0

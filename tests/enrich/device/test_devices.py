@@ -17,7 +17,7 @@ def test_properties_are_found_by_device_number() -> None:
 
 
 def test_without_numbers_the_position_counts() -> None:
-    """Files from 2021 list devices without ids; values of unexpected types become null."""
+    """Files from 2021 list devices by position, without ids; values of unexpected types become null."""
     builder = TraceBuilder().header(deviceProperties=[{"name": "GPU-A"}, {"name": 7, "totalGlobalMem": "much"}])
     rank_trace = builder.kernel("k", start_us=0, duration_us=1).build().ranks[0]
     assert described_devices(rank_trace, [0, 1]).rows() == [(0, "GPU-A", None, None), (1, None, None, None)]

@@ -103,7 +103,7 @@ def test_a_runtime_call_is_preferred_to_the_driver_call_inside_it() -> None:
 
 
 def test_the_call_of_the_same_operator_is_preferred() -> None:
-    """If two calls share a correlation, as in a file of two processes, the external id decides."""
+    """If two calls share a correlation, as in a file of two processes, the external id shows the right one."""
     builder = (
         TraceBuilder()
         .runtime("cudaLaunchKernel", start_us=1, duration_us=1, correlation=5, args={"External id": 70})
@@ -126,14 +126,14 @@ def test_a_call_that_begins_after_the_work_is_the_last_choice() -> None:
 
 
 def test_a_kernel_may_begin_before_its_only_call() -> None:
-    """Clocks in old traces differ by microseconds, so a kernel may start before the call that launched it."""
+    """In old traces, host and device clocks differ by microseconds, so a kernel may start before its launch call."""
     builder = TraceBuilder().kernel("gemm", start_us=10, duration_us=1, launch_us=12)
 
     assert rows_of(builder) == [(1, 0, 12_000, 13_000)]
 
 
 def test_rows_come_in_the_order_of_the_work() -> None:
-    """Rows are sorted by the start of the work, in any file order, even if launches are ambiguous."""
+    """Rows are sorted by the start of the work, whatever the order in the file, even if launches are ambiguous."""
     builder = (
         TraceBuilder()
         .runtime("cudaLaunchKernel", start_us=0, duration_us=1, correlation=1)
@@ -187,7 +187,10 @@ def test_work_before_the_first_launch_of_its_stream_was_launched_before_the_reco
 
 
 def test_on_a_stream_without_launches_only_work_before_all_launches_is_from_before_the_recording() -> None:
-    """Stream 20 has no launches (some versions omit NCCL's); only work before any launch predates the recording."""
+    """Some versions omit NCCL's launches, here those of stream 20.
+
+    Work on such a stream predates the recording only if it runs before the first launch on any stream.
+    """
     builder = TraceBuilder().kernel("gemm", start_us=15, duration_us=5, launch_us=10)
     builder.kernel("left", start_us=0, duration_us=30, stream=20).kernel("later", start_us=40, duration_us=9, stream=20)
 

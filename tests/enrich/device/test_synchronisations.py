@@ -21,7 +21,7 @@ def only_rank(builder: TraceBuilder):
 
 
 def two_streams() -> TraceBuilder:
-    """Return a trace in which stream 20 waits for work launched into stream 7 before a record at 3 µs.
+    """Return a trace in which stream 20 waits for work launched on stream 7 before an event record at 3 µs.
 
     The tests use row 1 (the kernel before the record), row 2 (the record), row 5 (the call that waits), row 7 (the
     kernel that waits) and row 8 (the wait).
@@ -61,7 +61,7 @@ def test_a_stream_waits_for_work_launched_before_the_record() -> None:
 
 
 def test_without_a_record_the_stream_waits_for_work_launched_before_the_call() -> None:
-    """Older profilers write no record, so the stream waits for all work launched before the call."""
+    """Older profilers write no record, so the stream is assumed to wait for all work launched before the call."""
     builder = (
         TraceBuilder()
         .kernel("producer", start_us=10, duration_us=20, stream=7, launch_us=0)
@@ -75,7 +75,7 @@ def test_without_a_record_the_stream_waits_for_work_launched_before_the_call() -
 
 
 def test_a_record_knows_its_stream_from_the_wait_for_it() -> None:
-    """A wait names the record at 3 µs and thus its stream; no wait names the record at 20 µs, so its stream is null."""
+    """The wait shows the stream of the record at 3 µs; no wait names the record at 20 µs, so its stream is null."""
     builder = two_streams().runtime("hipEventRecord", start_us=20, duration_us=1, correlation=60)
 
     assert event_records(only_rank(builder)).rows() == [
@@ -85,7 +85,7 @@ def test_a_record_knows_its_stream_from_the_wait_for_it() -> None:
 
 
 def test_a_record_knows_its_stream_from_the_row_of_the_event() -> None:
-    """Profilers since 2025 write a device row for each record, which gives its stream."""
+    """Profilers since 2025 write a device row for each record; the row gives the record's stream."""
     builder = (
         TraceBuilder()
         .kernel("gemm", start_us=10, duration_us=20, stream=7, launch_us=0)
@@ -194,7 +194,7 @@ def test_a_copy_that_ends_within_its_call_blocked_it() -> None:
 
 
 def test_only_rows_of_the_profiler_count_as_recorded_waits() -> None:
-    """If the profiler wrote no row for it, a call named cudaDeviceSynchronize is not a recorded wait."""
+    """A call named cudaDeviceSynchronize is not a recorded wait if the profiler wrote no row for the wait."""
     assert has_recorded_waits(only_rank(two_streams()))
     assert not has_recorded_waits(only_rank(TraceBuilder().runtime("cudaDeviceSynchronize", start_us=6, duration_us=1)))
 
@@ -208,7 +208,7 @@ def test_a_trace_without_calls_has_empty_tables_of_the_same_types() -> None:
 
 
 def test_waits_of_a_real_trace_are_linked(real_traces) -> None:
-    """In event_sync, both event waits name the same record, and every host wait has a source."""
+    """In the recording `event_sync`, both event waits name the same record, and every host wait has a source."""
     (rank_trace,) = opened(real_traces / "critical_path" / "event_sync").ranks.values()
     table = host_synchronisations(rank_trace)
 

@@ -128,7 +128,7 @@ def test_two_streams_and_a_missing_launch(tmp_path):
 
 
 def test_graphs_of_equal_kernels_follow_the_order_of_their_capture(tmp_path):
-    """Two graphs with equal kernels are replayed in turn, so their operators follow the order of the capture."""
+    """Two graphs with equal kernels are replayed in turn, and are assumed to run in the order of their capture."""
     captured = capture_of(("aten::mm", "gemm"))
     capture_of(("aten::addmm", "gemm"), begin=100, builder=captured)
     graph = [("gemm", 7)]
@@ -138,7 +138,7 @@ def test_graphs_of_equal_kernels_follow_the_order_of_their_capture(tmp_path):
 
 
 def test_a_padded_batch_uses_the_next_larger_capture(tmp_path):
-    """Batches of 3 run the graph for 4, not another one with equal kernels and different operators."""
+    """Batches of 3 run the graph captured for 4, not the graphs for 2 or 8, which have equal kernels."""
     sizes = {f"bs_{size}_rank0": capture_of((f"op::of_{size}", "gemm")) for size in (2, 4, 8)}
     trace = opened(tmp_path, replay_of([("gemm", 7)], annotation="step[DECODE bs=3]"), **sizes)
 
@@ -190,7 +190,7 @@ def test_a_capture_of_other_work_explains_nothing(tmp_path):
 
 
 def test_launches_without_kernel_names_are_counted(tmp_path):
-    """NVIDIA's launches do not name their kernels; three launches match three work items of the same kinds in order."""
+    """NVIDIA's launches do not name kernels, so launches and device work of the same kinds are matched in order."""
     captured = TraceBuilder().runtime("cudaStreamBeginCapture", start_us=0, duration_us=1)
     for place, (operator, call) in enumerate(
         [("aten::mm", "cudaLaunchKernel"), ("aten::copy_", "cudaMemcpyAsync"), ("aten::add", "cuLaunchKernelEx")]
@@ -302,7 +302,7 @@ def test_selected_steps_keep_their_graphs(tmp_path):
 
 @pytest.mark.parametrize("args", [{"Input Dims": [[1]]}, {}])
 def test_a_recording_without_graphs_is_unchanged(args):
-    """A recording without a graph launch does not change."""
+    """Results for a recording without graph launches do not change."""
     trace = (
         TraceBuilder()
         .operator("aten::mm", start_us=0, duration_us=9, args=args)
@@ -316,7 +316,7 @@ def test_a_recording_without_graphs_is_unchanged(args):
 
 
 def test_tables_in_sql_name_the_operators(tmp_path):
-    """The view `kernels` has the operator of each replayed kernel."""
+    """In SQL, the view `kernels` shows the operator of each replayed kernel."""
     pytest.importorskip("duckdb")
     trace = opened(tmp_path, replay_of([("gemm", 7)]), bs_1_rank0=capture_of(("aten::mm", "gemm")))
 

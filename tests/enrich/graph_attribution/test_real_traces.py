@@ -22,7 +22,7 @@ ENGINES = {
 }
 
 WITHOUT_WORK = {"sglang_decode": {("aten::copy_", "[[32], [32], []]"): 2}, "vllm_prefilldecode_piecewise": {}}
-"""Copies between tensors on the host, which launch no device work; TraceLens lists only operators that do."""
+"""Copies between tensors on the host, which launch no device work; TraceLens omits them."""
 
 
 def tracelens_sums(path: Path) -> dict[tuple[str, str], tuple[int, float]]:

@@ -99,7 +99,7 @@ def test_forward_and_backward_are_two_parts():
 
 @pytest.mark.parametrize("sequence", ["e", "nqraongsd", "nqraongsd" * 2, "abcdefghijkl", "aaaaaaaaaaaa", "abababab"])
 def test_what_does_not_repeat_often_enough_has_no_layers(sequence):
-    """Nothing is found in models of one or two layers, without repetition, or in repetitions of one or two kernels."""
+    """No layers are found if there are only one or two, if nothing repeats, or if only one or two kernels repeat."""
     assert layers_of(sequence) == ""
 
 

@@ -28,7 +28,7 @@ def owners_of(builder: TraceBuilder) -> list[tuple[object, ...]]:
 
 
 def test_modules_are_nodes_and_other_functions_are_not():
-    """The module Linear_0 contains aten::mm, of the same duration; the function in functional.py is not a node."""
+    """The module Linear_0 contains aten::mm, although both take 10 µs; the function in functional.py is not a node."""
     builder = frame(TraceBuilder(), "nn.Module: Linear_0", 0, 10)
     frame(builder, "functional.py(1): linear", 0, 10).operator("aten::mm", start_us=0, duration_us=10)
 
@@ -100,7 +100,7 @@ def test_a_driver_call_inside_a_runtime_call_subtracts_nothing():
 
 
 def test_an_operator_inside_a_call_subtracts_nothing_more():
-    """aten::inner runs inside a call of aten::outer; the 8 µs of the call are subtracted once."""
+    """aten::inner runs inside a launch call of aten::outer; only the 8 µs of the call are subtracted."""
     builder = (
         TraceBuilder()
         .operator("aten::outer", start_us=0, duration_us=10)
@@ -123,7 +123,7 @@ def test_work_launched_in_an_annotation_has_a_node_but_no_operator():
 
 
 def test_work_without_a_call_belongs_to_the_operator_with_its_external_id():
-    """If a kernel's launch was not recorded, its external id gives the operator; without an id, it has none."""
+    """If a kernel's launch was not recorded, its external id gives the operator; without an id, there is none."""
     builder = (
         TraceBuilder()
         .operator("aten::mm", start_us=0, duration_us=10, args={"External id": 7})

@@ -47,7 +47,7 @@ FUNCTION = "autograd::engine::evaluate_function: "
 
 
 def passes_of(builder):
-    """Return the names of each part of rank 0's backward pass and of the forward operator of the part."""
+    """For each part of rank 0's backward pass, return the name of the part and of its forward operator."""
     rank_trace = builder.build().ranks[0]
     names = rank_trace.texts(host_nodes(rank_trace)["name"])
     return [(names[node], names[forward]) for node, forward in backward_passes(rank_trace).iter_rows()]

@@ -19,7 +19,7 @@ GEMM = "ampere_fp16_s16816gemm_fp16_128x128"
 
 
 def times_of(builder: TraceBuilder, *columns: str) -> dict[str, tuple[object, ...]]:
-    """Return the given times of each node of rank 0, by its name."""
+    """Return {name of the node: the given times} for the nodes of rank 0."""
     rank_trace = builder.build().ranks[0]
     rows = node_times(rank_trace).select(columns).rows()
     return dict(zip(node_texts(rank_trace, host_nodes(rank_trace)), rows, strict=True))
@@ -38,7 +38,7 @@ def linear() -> TraceBuilder:
 
 
 def test_self_time_excludes_children_and_calls():
-    """Self time of aten::linear: 50 µs, minus 20 µs of aten::mm and 3 µs of its own launch; of aten::mm: 20 - 2 - 1."""
+    """Self time is 50 - 20 - 3 µs for aten::linear (child, launch) and 20 - 2 - 1 µs for aten::mm (two launches)."""
     assert times_of(linear(), "host_total_ns", "host_self_ns") == {
         "aten::linear": (50_000, 27_000),
         "aten::mm": (20_000, 17_000),

@@ -18,7 +18,7 @@ def stacks_of(builder: TraceBuilder) -> dict[int, str]:
 
 
 def test_recorded_stacks_are_used_unchanged():
-    """Recorded stacks stay unchanged; an operator whose stack is missing or empty has none."""
+    """Recorded stacks stay unchanged; operators whose stack is missing or empty are omitted."""
     builder = TraceBuilder()
     for place, stack in enumerate(["f.py(1): g;h.py(2): main", "f.py(1): g;h.py(2): main", None, ""]):
         builder.operator("aten::a", start_us=10 * place, duration_us=5, args={"Call stack": stack})
@@ -27,7 +27,7 @@ def test_recorded_stacks_are_used_unchanged():
 
 
 def test_stacks_are_rebuilt_from_the_functions_around_the_operator():
-    """The stack of an operator is g or h inside main, or main alone; thread 2 has no Python functions."""
+    """One operator runs in g, one in main and one in h; main calls g and h. Thread 2 has no Python functions."""
     builder = frame(frame(frame(TraceBuilder(), "main", 0, 100), "g", 10, 20), "h", 40, 20)
     builder.operator("aten::in_g", start_us=12, duration_us=5).operator("aten::in_main", start_us=32, duration_us=5)
     builder.operator("aten::in_h", start_us=40, duration_us=20).operator(

@@ -79,7 +79,7 @@ def test_the_external_id_replaces_the_stack():
 
 
 def test_no_device_work_gives_no_row():
-    """A trace with operators only has an empty table."""
+    """For a trace with only operators, the table is empty."""
     assert operators_of(TraceBuilder().operator("aten::mm", start_us=0, duration_us=5)) == []
 
 

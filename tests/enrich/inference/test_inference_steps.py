@@ -62,7 +62,10 @@ def test_a_range_of_a_user_ends_where_it_ends() -> None:
 
 
 def test_a_range_with_one_step_inside_is_the_same_step() -> None:
-    """TraceLens' patch puts `execute_…` around SGLang's `step[…]`; both are one step, with sums from the outer name."""
+    """TraceLens' patch puts `execute_…` around SGLang's `step[…]`.
+
+    Both are one step, whose sums come from the outer name.
+    """
     outer = "execute_32_context_0(sq0sk0sqsq0sqsk0)_generation_32(sq32sk32785sqsq32sqsk32785)"
     builder = TraceBuilder().annotation(outer, start_us=0, duration_us=100)
     builder.annotation("step[DECODE bs=32]", start_us=10, duration_us=50)
@@ -92,7 +95,7 @@ def test_impossible_sums_give_no_pairs() -> None:
 
 
 def test_decoding_beside_verification_may_be_drafting() -> None:
-    """SGLang's draft model runs steps with the same name, so their tokens are not counted, and a finding says so."""
+    """SGLang's draft model uses the same step name, so the tokens of these steps are unknown; a finding says so."""
     builder = TraceBuilder().annotation("step[DECODE bs=4]", start_us=0, duration_us=5)
     builder.annotation("step[TARGET_VERIFY bs=4]", start_us=10, duration_us=5)
     assert rows(builder, "request_count", "decode_token_count") == [(4, None), (4, None)]

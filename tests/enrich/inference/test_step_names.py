@@ -175,6 +175,6 @@ def test_a_wrong_pattern_is_an_error(pattern: object) -> None:
 
 
 def test_a_wrong_kind_is_an_error() -> None:
-    """The message lists the valid kinds."""
+    """The error for an unknown kind lists the valid kinds."""
     with pytest.raises(InvalidOptionError, match="prefill, decode, mixed, denoising"):
         add_step_name("x", kind="training")

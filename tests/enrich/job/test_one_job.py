@@ -46,7 +46,7 @@ def opened(folder: Path) -> tuple[str, ...]:
 
 @pytest.mark.parametrize("ranks", [1, 2, 16])
 def test_a_job_gives_no_reasons(ranks) -> None:
-    """A job of 1, 2 or 16 ranks has no warning."""
+    """A job of 1, 2 or 16 ranks causes no warning."""
     assert sentences_of(job(ranks)) == ()
 
 
@@ -57,7 +57,7 @@ def test_a_real_job_gives_no_reasons(real_traces, name) -> None:
 
 
 def test_traces_of_different_times_are_not_one_job() -> None:
-    """Recordings 9 s apart may be one job with different clocks; recordings 60 s apart are two jobs."""
+    """Recordings 9 s apart may be from one job whose clocks differ; recordings 60 s apart are from two jobs."""
     assert sentences_of(job(apart_us=9 * SECOND_US)) == ()
     (sentence,) = sentences_of(job(apart_us=60 * SECOND_US))
     times = "2023-11-14 22:13:20 UTC (rank 0), 2023-11-14 22:14:20 UTC (rank 1)"
@@ -65,7 +65,7 @@ def test_traces_of_different_times_are_not_one_job() -> None:
 
 
 def test_a_long_recording_joins_the_others() -> None:
-    """Two recordings 60 s apart are one job if the recording of a third rank spans both."""
+    """Two recordings 60 s apart are from one job if the recording of a third rank spans both."""
     builder = job(apart_us=60 * SECOND_US)
     builder.rank(2).kernel("gemm", start_us=0, duration_us=61 * SECOND_US)
     assert sentences_of(builder) == ()
@@ -99,7 +99,7 @@ def test_properties_of_a_job_distinguish_jobs(header, sentence) -> None:
     ],
 )
 def test_hardware_distinguishes_jobs_of_unknown_size(header, sentence) -> None:
-    """Files with different hardware are two jobs, unless every file says that its job has two ranks."""
+    """Files recorded on different hardware are from two jobs, unless both say that their job has two ranks."""
     unknown, known = (job(deviceProperties=V100, cuda_runtime_version=12040, **size) for size in (NO_SIZE, {}))
     for builder in (unknown, known):
         builder.rank(1).header(**header)
@@ -108,7 +108,7 @@ def test_hardware_distinguishes_jobs_of_unknown_size(header, sentence) -> None:
 
 
 def test_files_of_single_ranks_are_jobs_of_their_own() -> None:
-    """Two files that each state a job of one rank are two jobs."""
+    """Two files that both say that their job has only one rank are from two jobs."""
     trace = job(world_size=1).build()
     whole = wholeness(trace)
     assert whole.sentences == ("These 2 traces do not look like one job: each of ranks 0-1 is a job of one rank.",)
@@ -116,7 +116,7 @@ def test_files_of_single_ranks_are_jobs_of_their_own() -> None:
 
 
 def test_ranks_that_agree_are_one_of_the_jobs() -> None:
-    """Three ranks with world size 4, and two with world size 8 recorded at the same time, are two jobs."""
+    """Three ranks with world size 4 and two ranks with world size 8, recorded at the same time, are from two jobs."""
     builder = job(ranks=5, world_size=4)
     for rank in (1, 4):
         builder.rank(rank).header(distributedInfo={"rank": rank, "world_size": 8, "backend": "nccl"})
@@ -184,7 +184,7 @@ def test_a_file_without_its_end_is_cut_off(tmp_path) -> None:
 
 
 def test_a_list_of_events_may_stay_open(tmp_path) -> None:
-    """Tools that append events while they run leave the list open, so an open list is not a cut-off file."""
+    """Tools that append events while they run leave the list open, so such a file is not reported as cut off."""
     (tmp_path / "rank0.json").write_text('[{"ph":"X","name":"a","cat":"cpu_op","pid":1,"tid":1,"ts":1,"dur":2}\n')
     assert opened(tmp_path) == ()
 

@@ -56,7 +56,7 @@ def test_a_receive_runs_beside_the_thread_that_requested_it() -> None:
 
 
 def test_a_receive_that_is_awaited_at_once_takes_all_of_its_time() -> None:
-    """If the thread waits at once, the receive's end is bound by the receive's start."""
+    """If the thread waits at once, the binding edge of the receive's end begins at the receive's start."""
     builder = (
         TraceBuilder()
         .step(1, 0, STEP_US)

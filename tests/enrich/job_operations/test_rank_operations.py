@@ -41,7 +41,7 @@ def test_a_wait_is_no_computation_but_a_gap_is() -> None:
 
 
 def test_hidden_communication_divides_computation_where_it_begins() -> None:
-    """A call at 50..90 µs divides a kernel at 0..200 µs into two rows, which have the same sequence number."""
+    """A collective at 50..90 µs divides a kernel at 0..200 µs into two rows, which have the same sequence number."""
     builder = TraceBuilder()
     for rank in (0, 1):
         builder.rank(rank).header(host_name="a").step(1, 0, 200)
@@ -78,7 +78,7 @@ def test_kernels_belong_to_the_phase_that_launched_them() -> None:
 
 
 def _gloo(builder: TraceBuilder, name: str, start_us: int, end_us: int, peer: int) -> None:
-    """Add the operator that requests a message, and an annotation from the request until the host has waited for it."""
+    """Add the operator that requests a message, and an annotation from the request to the end of the host's wait."""
     args = {"Concrete Inputs": ["", "", str(peer), "0"], "Input Dims": [[[8]], [], [], []]}
     family = "recv_" if name == "recv" else name
     builder.operator(f"c10d::{family}", start_us=start_us, duration_us=2, args=args)
@@ -91,7 +91,8 @@ def pipeline_on_the_host(late_us: int = 0) -> TraceBuilder:
     """Return two stages on the CPU that pass one microbatch forward and back; annotations name the passes.
 
     Stage 0 sends at 100 µs and notices the end of the send at 900 µs. Stage 1 waits for the message in its first pass,
-    computes until 300 µs + `late_us`, and sends the gradient back. Stage 0 waits for the gradient in its pass.
+    computes until 300 µs + `late_us`, and sends the gradient back. Stage 0 waits for the gradient in its backward
+    pass.
     """
     builder = TraceBuilder()
     back = 500 + late_us

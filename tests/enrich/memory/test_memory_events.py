@@ -25,7 +25,7 @@ def with_memory(builder: TraceBuilder, thread: int, time_us: int, **args: int) -
 @pytest.mark.slow
 @given(ranges, event_times)
 def test_the_innermost_node_has_begun_last_and_not_ended(calls, times) -> None:
-    """For random ranges, the node is the thread's open range that began last, or the shortest if several did."""
+    """For random ranges, an event's node is its thread's open range that began last or, of several, the shortest."""
     builder = TraceBuilder()
     for thread, start, length in calls:
         builder.operator(f"{thread}.{start}.{length}", start_us=start, duration_us=length, thread=thread)
@@ -46,7 +46,7 @@ def test_the_innermost_node_has_begun_last_and_not_ended(calls, times) -> None:
 
 
 def test_blocks_are_pairs_of_rows() -> None:
-    """One block is allocated in row 0 and freed in row 2, one is never freed, and one was allocated earlier."""
+    """One block is allocated in row 0 and freed in row 2, one is never freed, and one was allocated before row 0."""
     builder = TraceBuilder()
     for time, size, address in ((1, 8, 1), (2, 4, 2), (3, -8, 1), (4, -9, 3)):
         with_memory(builder, 1, time, Bytes=size, Addr=address)

@@ -79,7 +79,7 @@ def test_without_a_device_operators_count_with_their_own_time() -> None:
 
 
 def test_the_work_of_a_graph_has_other_operators() -> None:
-    """The work of a CUDA graph is not assigned to the operator that launches the graph; the reason says so."""
+    """The kernels of a CUDA graph get no cost from the operator that launches the graph; the reason mentions it."""
     builder = TraceBuilder().operator("aten::mm", start_us=0, duration_us=10, args=MATRICES)
     builder.kernel("gemm", start_us=20, duration_us=4, launch_us=1, launch_name="cudaGraphLaunch")
     rank_trace = builder.build().ranks[0]
@@ -109,7 +109,7 @@ def test_an_operator_leaves_its_work_to_a_rule_inside() -> None:
 
 
 def test_operators_inside_a_backward_operator_that_record_for_autograd_are_recomputed() -> None:
-    """With checkpointing, MulBackward0 runs aten::relu again; only aten::mul then computes a gradient."""
+    """With checkpointing, MulBackward0 first recomputes aten::relu; then aten::mul computes the gradient."""
     builder = TraceBuilder().operator(
         "aten::relu", start_us=0, duration_us=5, args={"Sequence number": 1, "Fwd thread id": 0}
     )

@@ -247,14 +247,14 @@ def test_unknown_costs_have_a_reason(operator, dims, types, values, reason) -> N
 @pytest.mark.parametrize("odd", [["s0", 4], [[2, 3], [4, 3]], [-1, 4]], ids=["symbolic", "nested", "negative"])
 @pytest.mark.parametrize(("operator", "dims", "types", "values", "flops", "moved"), HAND_COUNTED)
 def test_odd_shapes_never_change_a_cost_in_silence(operator, dims, types, values, flops, moved, odd) -> None:  # noqa: PLR0917 -- the columns of the table
-    """If a tensor's shape is symbolic, nested or negative, the cost is the same as before, or unknown with a reason."""
+    """A symbolic, nested or negative shape leaves the cost as it was, or makes the cost unknown with a reason."""
     for place in (index for index, shape in enumerate(dims) if shape):
         cost = call(operator, [*dims[:place], odd, *dims[place + 1 :]], types, values)
         assert cost.reason or (cost.flops, cost.bytes) == (flops, moved)
 
 
 def test_an_unknown_element_type_leaves_the_operations_known() -> None:
-    """Operations need only sizes; bytes also need the element type."""
+    """Operations follow from sizes alone; bytes also depend on the element type, which is unknown here."""
     cost = call("aten::mm", [[2, 3], [3, 4]], ["c10::Strange", "c10::Strange"], [])
     assert (cost.flops, cost.bytes) == (48, None)
     assert "c10::Strange" in cost.reason
@@ -288,7 +288,7 @@ def test_a_stride_of_0_repeats_elements_in_one_place() -> None:
 
 
 def test_the_kernel_shows_the_element_type_of_a_list() -> None:
-    """Lists of tensors have no element type, so it comes from the template arguments of the kernel's name."""
+    """No element type is recorded for lists, so it is taken from the template arguments in the kernel's name."""
     lists = [[[2, 8], [2, 8]], []], ["TensorList", "Scalar"], ["", "0"]
     assert (
         call(
@@ -391,7 +391,7 @@ def test_formulas_are_only_arithmetic(text) -> None:
     [({}, "needs `flops` or `bytes`"), ({"flops": "1", "work": "magic"}, "is not one of")],
 )
 def test_an_incomplete_rule_is_refused(options, message) -> None:
-    """A rule without a formula or a known kind of work is refused."""
+    """A rule that lacks a formula or has an unknown kind of work is refused."""
     with pytest.raises(InvalidOptionError, match=message):
         add_rule("mylib::gemm", **options)
 

@@ -45,7 +45,7 @@ def test_step_ranges_on_the_device_do_not_count() -> None:
 
 
 def test_a_trace_without_steps_has_an_empty_table() -> None:
-    """The table has the usual columns but no rows."""
+    """Without steps, the table has the usual columns but no rows."""
     (rank_trace,) = TraceBuilder().operator("aten::mm", start_us=0, duration_us=1).build().ranks.values()
 
     table = steps(rank_trace)
@@ -109,7 +109,7 @@ def test_device_work_without_a_launch_is_kept_when_it_begins_before_the_last_ste
 
 
 def test_gpu_annotations_of_steps_do_not_move_the_boundary() -> None:
-    """The last step begins with its range on the host (30 µs), not on the GPU (80 µs)."""
+    """The last step begins with its range on the host (30 µs), not with the range on the GPU (80 µs)."""
     builder = (
         TraceBuilder()
         .step(1, 10, 10)
@@ -122,7 +122,7 @@ def test_gpu_annotations_of_steps_do_not_move_the_boundary() -> None:
 
 
 def test_a_step_on_several_threads_begins_with_the_first_of_them() -> None:
-    """Two threads record step 2, from 30 and 34 µs; both ranges and all events from 30 µs on are dropped."""
+    """Two threads record step 2, starting at 30 and 34 µs; both ranges and all events from 30 µs on are dropped."""
     builder = (
         TraceBuilder()
         .step(1, 10, 10)
@@ -182,14 +182,14 @@ def test_an_annotation_replaces_steps() -> None:
 
 
 def test_without_steps_the_whole_trace_is_the_window() -> None:
-    """The window extends from the first start to the last end; without events, there is no window."""
+    """Without steps, the window extends from the first start to the last end; without events, there is no window."""
     builder = TraceBuilder().operator("a", start_us=5, duration_us=1).kernel("b", start_us=20, duration_us=7)
     assert windows_of(builder) == [(0, 5, 27)]
     assert windows_of(TraceBuilder()) == []
 
 
 def test_a_time_belongs_to_the_window_that_began_last() -> None:
-    """Windows are half-open; null and times outside all windows have no window."""
+    """Windows are half-open; a time that is null or outside all windows belongs to no window."""
     table = pl.DataFrame({"window": [3, 4], "start_ns": [0, 10], "end_ns": [12, 20]})
     times = pl.Series([0, 9, 10, 11, 19, 20, -1, None], dtype=pl.Int64)
     assert window_of(table, times).to_list() == [3, 3, 4, 4, 4, None, None, None]
@@ -248,7 +248,7 @@ def test_steps_without_any_device_work_stay_as_they_are() -> None:
 
 
 def test_annotations_are_extended_too_and_so_is_the_whole_recording() -> None:
-    """A window from an annotation, or of the whole recording, extends to the end of the work launched in it."""
+    """The window of an annotation or of the whole recording extends to the end of the work launched within it."""
     builder = TraceBuilder().annotation("part", start_us=3, duration_us=4)
     builder.kernel("k", start_us=8, duration_us=20, launch_us=5)
 

@@ -125,7 +125,7 @@ def test_six_types_have_a_size() -> None:
 
 
 def test_a_node_belongs_to_the_step_that_contains_it() -> None:
-    """Nodes that run before, after or across the end of a step belong to no step."""
+    """A node that is not completely within one step belongs to no step."""
     steps = pl.DataFrame({"window": [7, 8], "start_ns": [10, 20], "end_ns": [20, 30]})
     pairs = [(5, 12), (10, 20), (19, 21), (20, 25), (30, 31)]
     nodes = pl.DataFrame(pairs, {"start_ns": pl.Int64, "end_ns": pl.Int64}, orient="row")

@@ -57,7 +57,7 @@ def kernels(content: dict[str, Any]) -> Iterator[tuple[tuple[str, int], int, int
 
 
 def test_collectives_of_two_hosts_end_together_within_the_half_width(merged, content) -> None:
-    """The recorded ends of a collective differ by up to 50 ms; after correction, by at most the half-width."""
+    """The recorded ends of a collective differ by up to 50 ms; corrected ends differ by at most the half-width."""
     (half_width,) = {clock.half_width_ns for clock in merged.clocks.values() if clock.half_width_ns}
     ends = defaultdict(list)
     for key, _, _, end in kernels(content):
@@ -100,7 +100,7 @@ def test_all_events_are_there_once(folder, content) -> None:
 
 
 def test_flows_of_ranks_are_apart_and_arrows_join_the_ranks_of_a_collective(content) -> None:
-    """Launch ids differ between ranks; arrows between ranks end inside kernels and never lead back in time."""
+    """Launch ids differ between ranks; arrows between ranks begin and end in kernels and never lead back in time."""
     ends = defaultdict(list)
     for event in content["traceEvents"]:
         if event["ph"] in "sf":

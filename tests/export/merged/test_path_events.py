@@ -59,7 +59,7 @@ def test_arrows_lead_from_rank_to_rank(tmp_path) -> None:
 
 
 def test_the_command_adds_the_path(tmp_path, monkeypatch) -> None:
-    """`--critical-path` adds the path with `--merge`, and is refused without it."""
+    """With `--merge`, `--critical-path` adds the path; without `--merge`, the option is refused."""
     monkeypatch.setenv("HOLOTRACE_CACHE_DIR", str(tmp_path / "cache"))
     job().write(tmp_path / "job")
     command = ["export", str(tmp_path / "job"), "--to", "perfetto", "--critical-path", "-o", str(tmp_path / "out")]

@@ -75,7 +75,10 @@ class DeviceJob:
     def product(
         self, rows: int, inner: int, columns: int, *, duration_us: float, start_us: float = 10, **options: Any
     ) -> DeviceJob:
-        """Add `[rows, inner] x [inner, columns]`, by default in bfloat16 on tensor cores (options `type` and `kernel`)."""
+        """Add the product `[rows, inner] x [inner, columns]`.
+
+        By default, it runs in bfloat16 on tensor cores; the options `type` and `kernel` change this.
+        """
         element = options.get("type", BFLOAT16)
         return self.call(
             "aten::mm",

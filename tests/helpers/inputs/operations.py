@@ -9,7 +9,7 @@ from functools import cached_property
 import polars as pl
 
 Needs = Callable[[str, int, int, int], int]
-"""Maps kind, replica, stage and microbatch (-1 if there is none) to the duration in ns, once the operation can run."""
+"""Maps kind, replica, stage and microbatch (-1 if there is none) to how long the operation runs, in ns."""
 
 Key = tuple[str, int, int, int]
 
@@ -17,7 +17,7 @@ _COLUMNS = ["rank", "dp_rank", "stage", "step", "microbatch", "kind", "start_ns"
 
 
 def pipelined_step(stages: int, microbatches: int, replicas: int, needs: Needs, *, step: int = 0) -> pl.DataFrame:
-    """Return one step of 1F1B, with the kinds of operations in the published traces; no operation starts late."""
+    """Return one step of 1F1B, with the kinds of operations in the published traces; each starts as soon as it can."""
     job = _Job(stages, microbatches, replicas, needs)
     rows = [
         (replica * stages + stage, replica, stage, step, number, kind, job.start(key), job.end(key) - job.start(key))

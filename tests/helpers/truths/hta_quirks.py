@@ -97,7 +97,7 @@ def three_steps() -> TraceBuilder:
 
 
 def two_threads() -> TraceBuilder:
-    """Return a launch on the backward thread, during an operator of the main thread that began later."""
+    """Return a launch on the backward thread; an operator that began later is running on the main thread."""
     return (
         TraceBuilder()
         .operator("aten::mm_backward", start_us=0, duration_us=40, thread=2)

@@ -1,4 +1,4 @@
-"""The functions of a thread show what it does: in PyTorch's wait functions it is idle, in data sets it loads data."""
+"""The Python functions of a thread show what it does, such as waiting in PyTorch or loading data from a data set."""
 
 from __future__ import annotations
 

@@ -38,7 +38,7 @@ def test_a_call_that_takes_most_of_its_function_is_named() -> None:
 
 
 def test_python_between_operators_is_not_added_up() -> None:
-    """`step` runs an operator for 50 ns and three Python calls for 20 ns each, which are not summed."""
+    """`step` runs an operator for 50 ns and three Python calls for 20 ns each; these are not added up."""
     parts = [("python", f"<built-in method {name}>", STEP, 20) for name in ("mul_", "add_", "sqrt")]
 
     assert largest(*parts, ("operator", "aten::mm", STEP, 50)) == ("operator", "aten::mm", 50)

@@ -75,7 +75,7 @@ def test_predictions_equal_the_job_made_again(changes: list[JobChange], made_aga
 
 
 def test_a_rank_that_nobody_waits_for_saves_nothing() -> None:
-    """Rank 0 arrives 30 µs before rank 1, so the step is as long as before if rank 0 needs no time, or 30 µs more."""
+    """Rank 0 arrives 30 µs before rank 1, so the step keeps its length if rank 0 needs no time or up to 30 µs more."""
     trace = job((20, 50))
     only_rank_0 = GEMM & (pl.col("duration_ns") == 20_000)
     for factor in (0, 1, 2.5):
@@ -84,7 +84,7 @@ def test_a_rank_that_nobody_waits_for_saves_nothing() -> None:
 
 
 def test_all_ranks_like_the_median() -> None:
-    """If ranks compute for 20, 50 and 90 µs, the change makes all of them compute for 50 µs."""
+    """If ranks compute for 20, 50 and 90 µs, `PeersMedian` lets all of them compute for 50 µs."""
     assert what_if_across_ranks(job((20, 50, 90)), [PeersMedian()]).predicted_ns == step_ns(job((50, 50, 50)))
 
 
@@ -107,7 +107,7 @@ def test_changes_that_select_nothing_are_errors() -> None:
 
 
 def test_a_rank_without_peers_is_an_error() -> None:
-    """In a job of one rank, there are no peers to compare the rank with."""
+    """In a job of one rank, the rank has no peers to compare it with."""
     with pytest.raises(InvalidOptionError, match="no peers"):
         what_if_across_ranks(job((20,)), [PeersMedian([0])])
 
@@ -128,7 +128,7 @@ def sleeping_ranks() -> Trace:
 
 
 def test_python_functions_can_be_removed_without_what_they_call() -> None:
-    """Without the 30 µs of sleep, rank 1 ends together with rank 0; `aten::mm`, in the same function, still runs."""
+    """Without the 30 µs of sleep, rank 1 ends together with rank 0; `aten::mm` in the same function still runs."""
     trace = sleeping_ranks()
     if not trace.ranks[1].events_of([EventKind.PYTHON_FUNCTION], ["event_index"]).height:
         pytest.fail("the functions were not read")
@@ -166,7 +166,7 @@ def test_an_unchanged_replay_takes_as_long_as_the_recorded_step(real_traces: Pat
 
 @pytest.mark.parametrize(("name", "slow"), [("pipeline_gloo_4rank", 2), ("ddp_gloo_4rank", 3)])
 def test_a_slow_rank_that_works_like_its_peers_saves_its_delay(real_traces: Path, name: str, slow: int) -> None:
-    """Removing the slow rank's delay saves more than 10 % of the step; changing rank 0, which waits, saves less."""
+    """Making the slow rank as fast as its peers saves over 10 % of the step; for rank 0, which waits, it saves less."""
     trace = opened(real_traces / name)
     assert what_if_across_ranks(trace, [PeersMedian([slow])]).saved_fraction > 0.1
     other = what_if_across_ranks(trace, [PeersMedian([0])])

@@ -204,7 +204,7 @@ def test_attention_of_cudnn() -> None:
 
 
 def test_a_second_query_or_an_odd_mask_is_unknown() -> None:
-    """An unexpected second query, or a mask value that is not a boolean, makes the cost unknown."""
+    """If a second query is given, or a mask value is not a boolean, the cost is unknown."""
     assert "second query" in call("flash_attn_3::fwd", 34, {**batched(), 5: [B, Q, H, D]}).reason
     assert "0.125" in call("aiter::mha_fwd", 21, {**batched(), 5: 0.125}).reason
 

@@ -94,7 +94,7 @@ def test_weights_that_do_not_fit_are_unknown(weights) -> None:
 
 
 def test_kernels_of_aiter() -> None:
-    """For a whole layer, the result is the first input; for one stage, it is a later input. k is one of the numbers."""
+    """For a whole layer, the first input is the result; for one stage, a later input is. One scalar input is k."""
     sorted_ids = [[300], [300], [9], [2]]
     whole = call(
         "aiter::fmoe_fp8_blockscale_g1u1",
@@ -121,7 +121,7 @@ def test_kernels_of_aiter() -> None:
 
 
 def test_two_stages_of_ck_tile() -> None:
-    """Each stage receives only its own weights; the argument before the paddings is the number of experts per token."""
+    """Each stage receives only its own weights; the number of experts per token precedes the two paddings."""
     sorted_ids = [[300], [9], [2]]
     types, values = [BF16] * 3 + [INT] * 3 + ["Scalar"] * 3, [""] * 6 + ["2", "0", "0"]
     first = call("aiter::moe_cktile2stages_gemm1_ck", [[100, 8], GATED[0], [100, 2, 16], *sorted_ids], types, values)
@@ -143,7 +143,7 @@ def test_the_kernel_of_sglang_is_one_product() -> None:
 
 
 def routed(*inside: Arguments, tokens: int = 100) -> Cost:
-    """Return the cost of vLLM's layer around these operators."""
+    """Return the cost of vLLM's expert layer if it contains these operators."""
     return call("vllm::moe_forward", [[tokens, 8], [tokens, 4], []], [BF16, BF16, ""], related=inside)
 
 
@@ -256,7 +256,7 @@ def test_experts_in_4_bits_have_sixteen_values_in_a_long() -> None:
 
 
 def test_experts_of_tensorrt_llm_on_several_ranks_are_unknown() -> None:
-    """The cost is unknown, because which tokens reach this rank's experts depends on the data."""
+    """With experts on several ranks, the cost is unknown: the data determine which tokens reach this rank."""
     cost = of_trtllm(GATED, BF16, [100, 8], BF16, ranks=2)
     assert (cost.flops, cost.reason[:28]) == (None, "experts are on several ranks")
 
@@ -271,7 +271,7 @@ def test_experts_of_tensorrt_llm_on_several_ranks_are_unknown() -> None:
     ],
 )
 def test_experts_that_the_kernel_chooses_from_scores(operator, first, second) -> None:
-    """Two integers after the weights give the total number of experts, and the number of experts per token."""
+    """Two integers after the weights give the total number of experts and the number that each token uses."""
     dims: list[Any] = [[100, 4], [], [100, 8], *[[1]] * 7]
     dims[first], dims[second] = GATED
     kinds = ["float", "", FP8, *["float"] * 7]

@@ -116,7 +116,7 @@ def test_a_layer_of_transformer_engine(operator, inputs) -> None:
 
 
 def test_the_kernel_shows_that_a_layer_computes_in_8_bits() -> None:
-    """The kernel's name shows 8 bits, because Transformer Engine quantises inside the layer."""
+    """Only the kernel's name shows 8 bits, because Transformer Engine quantises inside the layer."""
     kernel = "nvjet_qqtst_128x128_128x6_1x2_h_bz_coopA_TNT"
     assert call("_Linear", WEIGHT, TOKENS, BIAS, kernel=kernel).precision == "float8"
     assert call("_Linear", WEIGHT, TOKENS, BIAS, kernel="nvjet_tst_128x128").precision == "bfloat16"
@@ -166,7 +166,7 @@ def test_gradients_that_kernels_do_not_show_are_unknown() -> None:
 
 
 def test_gradients_of_two_layers() -> None:
-    """Four products cost twice the operations of the forward call, but the tensors that they read were not recorded."""
+    """Four products cost twice the operations of the forward call; bytes are unknown, as inputs were not recorded."""
     inputs = {"Input Dims": [[M, K], [K], [2 * N, K], [K, N]], "Input type": [BF16] * 4}
     flops, moved, *_ = gradients("_LayerNormMLP", inputs, [FP8_KERNEL] * 4)
     assert (flops, moved) == (2 * 2 * M * 3 * N * K, None)
@@ -187,7 +187,7 @@ def test_scripted_products_of_transformer_engine() -> None:
 
 
 def test_templates_of_torch_compile() -> None:
-    """The inputs of a product show its shapes; those of flex_attention do not show which blocks it skips."""
+    """The inputs of a product show its shapes; the inputs of flex_attention do not show which blocks it skips."""
     product = call("triton_tem_fused_addmm_relu_1", BIAS, ([M, K], BF16), ([K, N], BF16), OUT, 4)
     assert (product.flops, product.work) == (FLOPS, "matrix")
     flex = call("triton_tem_fused_flex_attention_0", *[([2, 4, 128, 64], BF16)] * 3, ([2, 4, 128], F32))
