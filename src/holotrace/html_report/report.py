@@ -109,7 +109,7 @@ def report(
         path: where to write the report: a path or URL that ends in .html.
         title: name of the job on the page; by default the folder or file of the traces.
         overwrite: replace the file if it exists.
-        executor: runs the work on the ranks.
+        executor: processes the ranks.
 
     Raises:
         InvalidOptionError: the name does not end in .html, the file exists, or its folder cannot be written.
@@ -153,8 +153,8 @@ def render_report(contents: Contents) -> str:
     """Return the report as the text of an HTML file.
 
     The page omits the largest figures if all figures exceed `MOST_FIGURE_BYTES`. It limits tables to the first number
-    of rows in `MOST_ROWS` that keeps the file within `MOST_BYTES`; if none does, it uses the last. Notes say what was
-    omitted.
+    of rows in `MOST_ROWS` that keeps the file within `MOST_BYTES`; if none does, it uses the last one. Notes say what
+    was omitted.
     """
     figures = _fitting(_figures(contents.summary))
     for rows in MOST_ROWS:

@@ -73,7 +73,7 @@ def write_store(trace: Trace, store: Address, *, overwrite: bool = False, execut
         trace: as returned by `holotrace.open_trace`.
         store: a folder, created if its parent exists, or a URL.
         overwrite: also replace ranks that were read from other files.
-        executor: runs the work on the ranks; its workers must be able to reach the traces and the store.
+        executor: processes the ranks; its workers must be able to reach the traces and the store.
 
     Raises:
         InvalidOptionError: the store contains a rank that was read from another file, `trace` is itself a store or has a

@@ -15,7 +15,7 @@ from holotrace.store.derived import derived
 from holotrace.store.trace import RankTrace
 
 SHOWN_DEVICES = (0, 1)
-"""The numbers of CPU and CUDA, the only devices whose memory the plugin showed; HIP has another number."""
+"""PyTorch's numbers for CPU and CUDA, the only devices whose memory the plugin showed; HIP has another number."""
 
 
 @derived

@@ -131,7 +131,7 @@ def clocks_differ(ranks: Mapping[int, RankRecording]) -> JobDoubts:
 
 
 def profiler_start_skew(ranks: Mapping[int, RankRecording]) -> JobDoubts:
-    """Doubt a rank's first collective if another rank, for which this rank may wait, starts recording during it.
+    """Doubt a rank's first collective if a rank for which it may wait starts recording during this collective.
 
     Only calls that end together are compared, and only calls over 10 times as long as the shortest are doubted.
 
