@@ -223,9 +223,7 @@ def _without_captures(paths: list[str]) -> tuple[list[str], list[SkippedFile]]:
     traces = [path for path in paths if path not in set(captures)]
     if not captures or not any(map(is_or_was_a_trace, traces)):
         return paths, []
-    return traces, [
-        SkippedFile(path, "a capture of CUDA graphs, used to attribute their kernels") for path in captures
-    ]
+    return traces, [SkippedFile(path, "a capture of CUDA graphs, used to attribute their kernels") for path in captures]
 
 
 def rank_of_trace(path: str, read_rank: ReadRank) -> int | None:

@@ -70,7 +70,7 @@ class PluginAttribution(Attribution):
         return plugin_node_times(rank_trace)
 
     def device_owner(self, rank_trace: RankTrace) -> pl.DataFrame:
-        """Assign device work only by the external id of the launch.
+        """Assign device work to nodes only by the external id of the launch.
 
         Kernels without a known launch belong to every thread with steps; copies without a known launch belong to no
         thread. The column `operator` contains the node even if it is not an operator.
@@ -125,7 +125,7 @@ class PluginAttribution(Attribution):
         return pl.when(weight.sum() > 0).then((value.fill_null(0) * weight).sum() / weight.sum()).otherwise(0.0)
 
     def kernels_on_tensor_cores(self, rank_trace: RankTrace, kernels: pl.DataFrame) -> pl.DataFrame:
-        """Return the kernels that operators launched; the plugin's tensor-core share covers only these."""
+        """Return the kernels that operators launched: the plugin computed its tensor-core share from these alone."""
         counted = self.host_nodes(rank_trace).filter("is_counted")["node"].cast(pl.Int64)
         owners = self.device_owner(rank_trace).filter(pl.col("operator").is_in(counted.implode()))
         return owners.select("event_index").join(kernels, on="event_index")
@@ -168,12 +168,12 @@ class PluginAttribution(Attribution):
         return OfRank(plugin_communication_ranges(rank_trace, steps), _NO_FACTS)
 
     def job_ranges(self, of_ranks: Mapping[int, OfRank], _: pl.DataFrame) -> JobRanges:
-        """Match ranges by node and by number in the node; all waiting is unknown if a range is missing on any rank."""
+        """Match ranges by node and number within it; if any rank lacks one of the ranges, all waiting is unknown."""
         table = matched_plugin_ranges({rank: of_rank.calls for rank, of_rank in of_ranks.items()})
         return JobRanges(table, (_NO_VIEW,) if table["wait_ns"].null_count() else ())
 
     def host_call_count(self, _: RankTrace) -> int:
-        """Return 0, because the plugin did not report calls."""
+        """Return 0, because the plugin did not report which collectives the host called."""
         return 0
 
     def waiting_of_steps(self, counts: pl.Expr) -> pl.Expr:

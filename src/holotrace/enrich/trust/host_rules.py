@@ -1,4 +1,4 @@
-"""Find waits of the host that end too early, ambiguous gradients, and gaps in the host's recording."""
+"""Find waits that end too early, sequence numbers that backward operators share, and gaps in the host's recording."""
 
 from __future__ import annotations
 

@@ -65,7 +65,7 @@ def slow_first_steps(rank_trace: RankTrace) -> Iterator[Doubt]:
 
 
 def slow_first_calls(rank_trace: RankTrace) -> Iterator[Doubt]:
-    """Yield a doubt if first calls, which set up a device or load kernels, take more than 5 % of the recording.
+    """Yield a doubt if calls that set up a device or load kernels on first use take over 5 % of the recording.
 
     Source: https://docs.nvidia.com/cuda/cuda-c-programming-guide/index.html#lazy-loading.
     """
@@ -99,7 +99,8 @@ def work_before_recording(rank_trace: RankTrace) -> Iterator[Doubt]:
     yield Doubt(
         "work_before_recording",
         f"The first recorded work of a stream starts {duration_text(int((times[1] - times[0]).max()))} after its launch: the GPU "
-        f"probably still ran work from before the recording, and seems idle for {percent_text(share)} of the recording",
+        "probably still ran work from before the recording, so it was not idle, although it seems idle for "
+        f"{percent_text(share)} of the recording",
         count=len(times[0]),
         times=times,
     )
