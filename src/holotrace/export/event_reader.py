@@ -82,7 +82,7 @@ class EventReader:
         self._missing_end = ""
 
     def tail(self) -> Iterator[str]:
-        """Yield the text from the closing bracket of the event list to the end; in a truncated file, the missing brackets."""
+        """Yield the text from the event list's closing bracket to the end; for a truncated file, the missing brackets."""
         if self._missing_end:
             yield self._missing_end
             return

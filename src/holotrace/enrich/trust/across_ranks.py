@@ -96,7 +96,8 @@ def windows_apart(ranks: Mapping[int, RankRecording]) -> JobDoubts:
         Doubt(
             "windows_apart",
             f"The recordings of {ranks_text(apart)} and {ranks_text(rest)} do not overlap (they are {duration_text(away)} "
-            "apart): the ranks were recorded at different times, or their clocks differ, so waits between these ranks are unknown",
+            "apart): the ranks were recorded at different times, or their clocks differ, so waits between these ranks "
+            "are unknown",
             count=len(apart),
             from_ns=spans[apart[0]][0],
             to_ns=spans[apart[0]][1],

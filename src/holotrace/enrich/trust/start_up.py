@@ -80,7 +80,8 @@ def slow_first_calls(rank_trace: RankTrace) -> Iterator[Doubt]:
     yield Doubt(
         "slow_first_calls",
         f"{counted(len(calls), 'call')} that set{ends} up the device or load{ends} kernels on first use (longest: {name}) "
-        f"take{ends} {duration_text(covered_length(*times))} ({percent_text(share)} of the recording); later steps do not include this time",
+        f"take{ends} {duration_text(covered_length(*times))} ({percent_text(share)} of the recording); "
+        "later steps do not include this time",
         count=len(calls),
         event_index=longest["event_index"],
         times=times,
