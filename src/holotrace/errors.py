@@ -63,7 +63,7 @@ class HolotraceError(Exception):
     """
 
     def __str__(self) -> str:
-        """Return the message as written; KeyError would otherwise show its repr."""
+        """Return the message as written, whereas KeyError would show the repr of the message."""
         return str(self.args[0]) if self.args else type(self).__name__
 
 
@@ -273,7 +273,7 @@ class WorkerLostError(HolotraceError, RuntimeError):
     def after(cls, losses: int) -> WorkerLostError:
         """Report how often a worker was lost during the same call, and the usual causes."""
         return cls(
-            f"a worker process was lost {losses} times during the same work, the last time while nothing else ran. "
+            f"a worker process was lost {losses} times during the same call, the last time while nothing else ran. "
             "Usually the system kills a worker when memory runs out: use fewer workers or leave the rank out. A script "
             'that starts workers needs its code inside `if __name__ == "__main__":`.'
         )

@@ -3,10 +3,9 @@
 The reader (Rust), the cache, the analyses, SQL and export all rely on these tables. Each rank has one set of tables.
 `tests/test_schema.py` checks that the Rust reader agrees with this file.
 
-Types: `string` is stored as a uint32 row number in the table `strings`; `json` is a `string` whose text
-is a JSON value; `text` is stored in the column itself. Every column may be null except those declared
-`nullable=False`. Times are absolute int64 nanoseconds (Unix epoch wherever the file allows it):
-`baseTimeNanoseconds` is already added.
+Types: `string` is stored as a uint32 row number in the table `strings`; `json` is a `string` whose text is a JSON
+value; `text` is stored in the column itself. Every column may be null except those declared `nullable=False`. Times are
+int64 nanoseconds since the Unix epoch, wherever the file allows it: `baseTimeNanoseconds` is already added.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ STEP_NAME = r"^ProfilerStep\s*#\s*(\d+)"
 
 
 class EventKind(IntEnum):
-    """The kind of an event; each value covers all names that Kineto has given the category since 2020.
+    """The kind of an event; each value stands for all names that Kineto has used for this category since 2020.
 
     >>> from holotrace import EventKind
     >>> EventKind.KERNEL.name, int(EventKind.KERNEL)

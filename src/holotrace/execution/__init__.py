@@ -1,1 +1,1 @@
-"""Executors that run work on ranks; they do not depend on traces."""
+"""Executors, which process several ranks in parallel; this code does not depend on traces."""

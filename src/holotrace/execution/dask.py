@@ -1,8 +1,8 @@
-"""Run the work on ranks on a Dask cluster.
+"""Process the ranks on a Dask cluster.
 
 In Python, the result of Dask's `client.get_executor()` can be passed as the executor directly. This module is for the
-command line, which connects to an address and reports errors in one line. Dask itself retries the work of a lost
-worker.
+command line, which connects to an address and reports errors in one line. If a worker is lost, Dask itself retries its
+calls.
 """
 
 from __future__ import annotations

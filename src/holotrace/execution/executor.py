@@ -1,4 +1,4 @@
-"""Executors for the work on ranks: any implementation of `concurrent.futures.Executor`.
+"""Executors that process the ranks: any implementation of `concurrent.futures.Executor`.
 
 For example, process and thread pools, `dask.distributed.Client.get_executor()` or `mpi4py.futures.MPIPoolExecutor`.
 """

@@ -1,4 +1,4 @@
-"""Run the work on ranks in the processes of an MPI job.
+"""Process the ranks of a trace with the workers of an MPI job.
 
     mpiexec -n 9 python -m mpi4py.futures -m holotrace summary JOB --mpi
 

@@ -1,4 +1,4 @@
-"""Run the work on ranks in processes on this machine."""
+"""Process the ranks in worker processes on this machine."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ _MOST_KEYS = 100_000
 def processes(workers: int | None = None) -> RetryingExecutor:
     """Return a pool of worker processes; use it in a `with` block.
 
-    Workers are spawned, never forked, because a fork would copy threads and locks of Polars and the reader in an
-    inconsistent state (https://docs.pola.rs/user-guide/misc/multiprocessing). The workers divide the cores, so they do
-    not oversubscribe the machine. Work on the same rank goes to the same worker, which keeps the rank open. If a worker
-    is killed, its work is retried.
+    Workers are spawned, never forked, because a fork copies the locks of Polars and the reader, but not the threads
+    that will release them (https://docs.pola.rs/user-guide/misc/multiprocessing). The workers divide the cores, so they
+    do not oversubscribe the machine. Work on the same rank goes to the same worker, which keeps the rank open. If a
+    worker is killed, its work is retried.
 
     Args:
         workers: number of processes; by default one per core, but at most one per GiB of free memory.
@@ -52,7 +52,7 @@ def processes(workers: int | None = None) -> RetryingExecutor:
 class WorkerPool:
     """A pool of worker processes, which end together with the process that created the pool.
 
-    Each worker has its own queue. Calls with the same key can therefore run in one worker, which keeps the rank in
+    Each worker has its own queue. Calls with the same key can therefore run in the same worker, which keeps the rank in
     memory.
     """
 

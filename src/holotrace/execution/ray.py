@@ -1,4 +1,4 @@
-"""Process the ranks on a Ray cluster; Ray itself retries the work of a lost worker."""
+"""Process the ranks on a Ray cluster; if a worker is lost, Ray itself retries its calls."""
 
 from __future__ import annotations
 

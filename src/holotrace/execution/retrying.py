@@ -20,7 +20,7 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 _MOST_LOSSES = 3
-"""A call fails after losing this many workers; it runs alone in the last try, so it must have caused the loss."""
+"""A call fails after losing this many workers; it runs alone in the last try, so it must have caused the last loss."""
 
 
 class Pool(Protocol):

@@ -1,8 +1,8 @@
 """Copy a trace file with added or changed events, in a few MiB of memory for files of any size.
 
 `with_events` copies the bytes and adds events at the end of the list. `edited` also changes or drops chosen events, in
-native code. `rewritten` passes every event to a function and writes the function's result, which takes ten times as
-long as `edited`. All three keep the text before and after the events.
+native code. `rewritten` passes every event to a function and writes the function's result; this takes ten times as long
+as `edited`. All three keep the text before and after the events.
 """
 
 from __future__ import annotations

@@ -82,7 +82,7 @@ class EventReader:
         self._missing_end = ""
 
     def tail(self) -> Iterator[str]:
-        """Yield the text from the closing bracket of the events on; for a truncated file, the missing brackets."""
+        """Yield the text from the event list's closing bracket to the end; for a truncated file, the missing brackets."""
         if self._missing_end:
             yield self._missing_end
             return
@@ -115,8 +115,8 @@ class EventReader:
     def _whole_values(self) -> list[Any]:
         """Parse the buffer up to the last `}` that seems to end an event, and advance past this `}`.
 
-        If the `}` is inside an event, the text up to it is not valid JSON. Then return nothing until more text has been
-        read; meanwhile, the caller parses events one by one.
+        If the `}` is inside an event, the text up to it is not valid JSON. In this case, this method returns nothing
+        until more text has been read; meanwhile, the caller parses events one by one.
         """
         if self._is_tried:
             return []

@@ -15,7 +15,8 @@ PAGES = (".html", ".htm")
 """Suffixes of HTML files."""
 
 _COMPRESSION_LEVEL = 3
-"""This gzip level compresses a trace about 15-fold; higher levels take several times as long for a few percent more."""
+"""This gzip level compresses a trace about 15-fold; higher levels take several times as long and save only a few
+percent more."""
 
 
 def expect_writable(target: Location, *, overwrite: bool) -> None:

@@ -153,8 +153,8 @@ def render_report(contents: Contents) -> str:
     """Return the report as the text of an HTML file.
 
     The page omits the largest figures if all figures exceed `MOST_FIGURE_BYTES`. It limits tables to the first number
-    of rows in `MOST_ROWS` that keeps the file within `MOST_BYTES`; if none does, it uses the last. Notes say what was
-    omitted.
+    of rows in `MOST_ROWS` that keeps the file within `MOST_BYTES`; if none does, it uses the last one. Notes say what
+    was omitted.
     """
     figures = _fitting(_figures(contents.summary))
     for rows in MOST_ROWS:

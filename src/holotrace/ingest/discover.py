@@ -223,9 +223,7 @@ def _without_captures(paths: list[str]) -> tuple[list[str], list[SkippedFile]]:
     traces = [path for path in paths if path not in set(captures)]
     if not captures or not any(map(is_or_was_a_trace, traces)):
         return paths, []
-    return traces, [
-        SkippedFile(path, "the capture of CUDA graphs, used to attribute their kernels") for path in captures
-    ]
+    return traces, [SkippedFile(path, "a capture of CUDA graphs, used to attribute their kernels") for path in captures]
 
 
 def rank_of_trace(path: str, read_rank: ReadRank) -> int | None:
@@ -241,7 +239,7 @@ def rank_of_trace(path: str, read_rank: ReadRank) -> int | None:
 def _peek_rank(path: str) -> int | HolotraceError | None:
     """Return the rank at the beginning of a file or in its name, or else the reason why the file is skipped.
 
-    The reason is returned, not raised, so one bad file does not keep the others from being checked.
+    The reason is returned, not raised, so the remaining files are still checked.
     """
     what = _no_file(path) or _other_format(path)
     try:

@@ -40,10 +40,10 @@ class ExecutionTrace(EqualByContent):
 
         node_id             int64
         name                str
-        record_function_id  int64  joins `operators` of a profiler trace; null if not recorded
+        record_function_id  int64  matches an operator of the profiler trace; null if not recorded
         parent              int64  node_id of the enclosing node; null if not recorded
         operator_schema     str    `aten::empty.memory_format(SymInt[] size, …)`; empty if the node is not an operator
-        sequence_number     int64  joins forward and backward operators; null if not recorded
+        sequence_number     int64  links forward and backward operators; null if not recorded
         thread              int64  PyTorch's number for the thread; null if not recorded
         input_shapes, input_types, output_shapes, output_types  str  JSON lists
     """

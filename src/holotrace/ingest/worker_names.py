@@ -15,7 +15,7 @@ def worker_of(path: str) -> str:
 
 
 def worker_and_stamp(path: str) -> tuple[str, int | None]:
-    """Split a file name into worker and number; a name of any other form is taken as a worker without a number."""
+    """Split a file name into worker and number; a name of any other form is the worker, without a number."""
     name = name_of(path)
     match = _NAME.fullmatch(name)
     if match is None:

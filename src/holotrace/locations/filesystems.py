@@ -107,7 +107,7 @@ def _filesystem(root: str, secret: Secret, environment: _Environment) -> Abstrac
         raise UnreachableError(message) from None
     made: AbstractFileSystem = filesystem
     _limit_waiting(made, _patience_s(dict(environment)))
-    if scheme in {"gs", "gcs"}:  # log in now, because later gcsfs would retry a refused login for half a minute
+    if scheme in {"gs", "gcs"}:  # log in now: if login fails during a request, gcsfs retries for half a minute
         made.credentials.maybe_refresh()
     return made
 

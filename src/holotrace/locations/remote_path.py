@@ -31,7 +31,7 @@ class _Parts(NamedTuple):
 
 @dataclass(frozen=True)
 class RemotePath:
-    """A file or folder at a URL; paths are equal if their URLs are equal, and pickling includes the secret.
+    """A file or folder at a URL; the secret is pickled with the path, but ignored when paths are compared.
 
     url     the URL without secrets; only web folders have a trailing `/`
     secret  the secret that was removed from the URL
@@ -210,12 +210,12 @@ class RemotePath:
         return opened_file(self)
 
     def read_bytes(self) -> bytes:
-        """Return all bytes of the file, with the retries of `open`."""
+        """Return all bytes of the file, with the same retries as `open`."""
         with self.open() as file:
             return file.read()
 
     def read_text(self, encoding: str = "utf-8") -> str:
-        """Return the file as text, with the retries of `open`."""
+        """Return the file as text, with the same retries as `open`."""
         return self.read_bytes().decode(encoding)
 
     def mkdir(self, *, parents: bool = False, exist_ok: bool = False) -> None:
@@ -253,7 +253,7 @@ _OBJECT_STORES = {"s3", "s3a", "gs", "gcs", "az", "abfs", "abfss", "adl", "oss",
 
 
 def writes_at_once(filesystem: AbstractFileSystem) -> bool:
-    """Return whether the file system is an object store: files appear only when complete, and there are no folders."""
+    """Return whether this is an object store, in which files appear only when complete and folders do not exist."""
     protocols = filesystem.protocol if isinstance(filesystem.protocol, list | tuple) else [filesystem.protocol]
     return not _OBJECT_STORES.isdisjoint(protocols)
 

@@ -24,7 +24,7 @@ def drafted(location: Path | RemotePath, *, replace: bool = True, sync: bool = T
 
     A local file is synced before it appears, so even a power cut leaves no partial file; `sync=False` skips the sync.
     For a URL, the content is written to a temporary file, which is sent when complete. Some file systems can replace a
-    file only by removing it first; on these, `replace=False` keeps an existing file.
+    file only by removing it first; on these, `replace=False` keeps the existing file instead.
 
     Raises:
         OSError: the file cannot be written; an UnreachableError for URLs. Nothing is left behind.

@@ -23,7 +23,7 @@ _MOST_FINDINGS = 5
 
 
 class Result(EqualByContent):
-    """Base class of the results of questions, which are frozen dataclasses of tables and `findings`.
+    """Base class of the questions' results; each result is a frozen dataclass of tables and `findings`.
 
     The class is defined in the folder of its question, next to the modules of the answer, tables and figure.
 

@@ -97,7 +97,11 @@ def print_view(view: View, result: object, limit: int) -> PrintedTable:
 
 
 def print_frame(caption: str, frame: pl.DataFrame, limit: int, *, telling: str) -> PrintedTable:
-    """Format a frame; keep at most `limit` rows, those with the largest absolute values in the column `telling`."""
+    """Format a frame.
+
+    If it has more than `limit` rows, keep only the `limit` rows with the largest absolute values in the column
+    `telling`.
+    """
     left_out = max(0, len(frame) - limit)
     kept = _most_telling(frame, limit, telling) if left_out else frame
     short = shown_names(kept)

@@ -34,8 +34,8 @@ def phases(rank_trace: RankTrace, rows: pl.Series) -> pl.Series:
     only if a call outside the backward pass also has the same name and shapes.
 
     Autograd does not record a compiled backward pass. An operator in a compiled backward pass is recomputation if a
-    forward call has the same shapes and strides. Operators that compute gradients have one transposed factor, so
-    their strides differ.
+    forward call has the same shapes and strides. Matrix multiplications that compute gradients have one transposed
+    factor, so their strides differ.
     """
     stacks, at = call_stacks(rank_trace), rows.to_numpy()
     parent = stacks["parent_row"].to_numpy()
@@ -81,7 +81,7 @@ def _furthest(parent: _Rows, wanted: _Bools, rows: _Rows) -> _Rows:
 def _repeats_forward(
     rank_trace: RankTrace, stacks: pl.DataFrame, is_backward: _Bools, rows: _Rows, inputs: list[str]
 ) -> _Bools:
-    """Return which rows in a backward operator have the name and inputs of a call outside the backward pass.
+    """Return which rows in a backward operator have the same name and inputs as a call outside the backward pass.
 
     Calls inside another `aten` operator are not compared. For instance, `aten::linear` calls `aten::mm` with a
     transposed weight, which may look like a matrix multiplication in the gradient.

@@ -28,7 +28,7 @@ _Rows = npt.NDArray[np.int64]
 class RelatedOperators(NamedTuple):
     """The operators on which the cost of each call depends.
 
-    numbers  for each call, the row of its related operators in `lists`; null if it has none
+    numbers  for each call, the index of its related operators in `lists`; null if it has none
     lists    distinct lists of operators: name, shapes, types and values of each, as texts
     """
 
@@ -39,7 +39,7 @@ class RelatedOperators(NamedTuple):
 def operators_inside(rank_trace: RankTrace, rows: _Rows) -> RelatedOperators:
     """Return the operators inside these calls (rows of `call_stacks`) that take expert weights or choose experts.
 
-    If a graph replays the call, the operators come from the recording of the capture.
+    If the call was replayed by a CUDA graph, the operators come from the recording of the graph's capture.
     """
     return _listed(rows, pl.concat([_inside(rank_trace, rows), *_inside_replayed(rank_trace, rows)]))
 

@@ -1,9 +1,9 @@
 """Read sums over the requests of an inference step from the name of its annotation.
 
 vLLM and SGLang name a step `execute_8192_context_9(sq8155sk8430sqsq7475785sqsk7671310)_generation_37(sq37…)`. The
-numbers after context and generation are the numbers of requests in prefill and in decode. In parentheses are sums over
-these requests: of new tokens q (sq), of tokens k in the cache (sk), of q·q (sqsq) and of q·k (sqsk).
-`holotrace.enrich.inference.step_names` reads the names.
+numbers after context and generation are the numbers of requests in prefill and in decode. With q new tokens and k
+tokens in the cache for each of these requests, the parentheses contain the sums over the requests of q (sq), k (sk),
+q·q (sqsq) and q·k (sqsk). `holotrace.enrich.inference.step_names` reads the names.
 """
 
 from __future__ import annotations

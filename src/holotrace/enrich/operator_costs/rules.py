@@ -44,7 +44,7 @@ RULES_VARIABLE = "HOLOTRACE_COST_RULES"
 """Environment variable with the path of a rule file."""
 
 _REMEMBERED_NAMES = 8_192
-"""Number of operator names whose rules a process caches; the ranks of a job call the same operators."""
+"""Number of operator names whose rules a process caches for all ranks, because ranks call the same operators."""
 
 
 @dataclass(frozen=True)
@@ -277,7 +277,7 @@ RULES = (
     Rule(r"triton_\w+", fused.generated, _LENS),
 )
 # fmt: on
-"""The rules that come with holotrace; the first whose pattern matches the whole name decides."""
+"""The rules that come with holotrace; the first rule whose pattern matches an operator's whole name applies."""
 
 
 def rules_of(operators: pl.Series) -> dict[str, Rule | None]:

@@ -36,7 +36,7 @@ def recorded_calls(rank_trace: RankTrace) -> pl.DataFrame:
         end_ns          int64
         parent_row      int64   row of the parent in this table; -1 if no event contains it
         depth           int32   number of events around this one; 0 for roots
-        is_overlapping  bool    whether the event began inside a sibling that ended earlier
+        is_overlapping  bool    whether the event began during a sibling and ended after it
     """
     return _stacks(rank_trace, CALL_KINDS)
 

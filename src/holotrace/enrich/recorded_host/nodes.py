@@ -123,7 +123,7 @@ def _is_within_operator(
 
 
 def _module_calls(rank_trace: RankTrace, columns: list[str]) -> pl.DataFrame:
-    """Return the module calls; they precede other ranges, so a module is the outer one of two equal ranges."""
+    """Return the module calls, to be placed before other ranges: of two equal ranges, the first is the parent."""
     ids = rank_trace.strings.str.starts_with(MODULE_PREFIX).arg_true().cast(pl.UInt32)
     if ids.is_empty():
         return event_ranges(rank_trace, (), columns)

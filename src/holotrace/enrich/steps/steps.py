@@ -84,10 +84,11 @@ def annotation_names(rank_trace: RankTrace) -> tuple[str, ...]:
 def device_extended_windows(rank_trace: RankTrace, annotation: str | None = None) -> pl.DataFrame:
     """Return the `windows`, each extended until all device work that it launched has ended.
 
-    Work belongs to the window in which the call that launched it begins. A window begins when the device work of the
-    previous window has ended; the first window begins when earlier work has ended. Windows at the end that launched no
-    work are dropped. The last window is also dropped if it launched less than 80 % of the previous window's work,
-    because the recording probably ended too early. If no window launched work, all windows stay unchanged.
+    Work belongs to the window in which the call that launched it begins. A window begins at its start on the host or,
+    if that is later, when the device work of the previous window has ended (for the first window, all earlier device
+    work). Windows at the end that launched no work are dropped. The last window is also dropped if it launched less
+    than 80 % of the previous window's work, because the recording probably ended too early. If no window launched work,
+    all windows stay unchanged.
 
     Returns:
         The columns of `windows`, sorted by start_ns; they overlap only if the host windows overlap.
@@ -120,7 +121,7 @@ def extended_by_work(host: pl.DataFrame, work: pl.DataFrame) -> pl.DataFrame:
 
 
 def _one_after_the_other(within: pl.DataFrame, before_ns: int | None) -> pl.DataFrame:
-    """Begin every window when the previous window has ended, and end it when its work ends."""
+    """Begin no window before the previous window has ended, and end none before its work has ended."""
     ends = pl.max_horizontal("start_ns", "end_ns", "last_ns", pl.lit(before_ns, pl.Int64)).cum_max()
     starts = pl.max_horizontal("start_ns", ends.shift(1), pl.lit(before_ns, pl.Int64))
     return within.select("window", starts, ends.alias("end_ns"))

@@ -47,7 +47,7 @@ from holotrace.schema import EventKind
 from holotrace.store.trace import RankTrace
 
 _NO_VIEW = (
-    "the plugin shows no distributed view here: its communication nodes do not correspond on all ranks, so data "
+    "the plugin shows no distributed view here: its communication nodes do not match across all ranks, so data "
     "transfer and synchronising cannot be told apart"
 )
 
@@ -70,7 +70,7 @@ class PluginAttribution(Attribution):
         return plugin_node_times(rank_trace)
 
     def device_owner(self, rank_trace: RankTrace) -> pl.DataFrame:
-        """Assign device work only by the external id of the launch.
+        """Assign device work to nodes only by the external id of the launch.
 
         Kernels without a known launch belong to every thread with steps; copies without a known launch belong to no
         thread. The column `operator` contains the node even if it is not an operator.
@@ -125,13 +125,13 @@ class PluginAttribution(Attribution):
         return pl.when(weight.sum() > 0).then((value.fill_null(0) * weight).sum() / weight.sum()).otherwise(0.0)
 
     def kernels_on_tensor_cores(self, rank_trace: RankTrace, kernels: pl.DataFrame) -> pl.DataFrame:
-        """Return the kernels that operators launched; the plugin's tensor-core share covers only these."""
+        """Return the kernels that operators launched: the plugin computed its tensor-core share from these alone."""
         counted = self.host_nodes(rank_trace).filter("is_counted")["node"].cast(pl.Int64)
         owners = self.device_owner(rank_trace).filter(pl.col("operator").is_in(counted.implode()))
         return owners.select("event_index").join(kernels, on="event_index")
 
     def kernels_of_unknown_size(self, kernels: pl.DataFrame) -> pl.DataFrame:
-        """Return no kernels, because the plugin takes unknown blocks per SM as 0."""
+        """Return no kernels, because the plugin treats an unknown number of blocks per SM as 0."""
         return kernels.clear()
 
     # Steps
@@ -168,12 +168,12 @@ class PluginAttribution(Attribution):
         return OfRank(plugin_communication_ranges(rank_trace, steps), _NO_FACTS)
 
     def job_ranges(self, of_ranks: Mapping[int, OfRank], _: pl.DataFrame) -> JobRanges:
-        """Match ranges by node and number in the node; if a range is missing on any rank, all waiting is unknown."""
+        """Match ranges by node and number within it; if any rank lacks one of the ranges, all waiting is unknown."""
         table = matched_plugin_ranges({rank: of_rank.calls for rank, of_rank in of_ranks.items()})
         return JobRanges(table, (_NO_VIEW,) if table["wait_ns"].null_count() else ())
 
     def host_call_count(self, _: RankTrace) -> int:
-        """Return 0, because the plugin did not report calls."""
+        """Return 0, because the plugin did not report which collectives the host called."""
         return 0
 
     def waiting_of_steps(self, counts: pl.Expr) -> pl.Expr:
@@ -208,7 +208,7 @@ class PluginAttribution(Attribution):
         return pl.concat([devices.filter(~unknown), devices.filter(unknown).with_columns(process_id=counted)])
 
     def communication_findings(self, _findings: tuple[str, ...], of_matching: tuple[str, ...]) -> tuple[str, ...]:
-        """Return only one finding: that the plugin shows no distributed view, if this is the case."""
+        """Return at most one finding: that the plugin shows no distributed view."""
         return of_matching
 
     # Memory
@@ -218,7 +218,7 @@ class PluginAttribution(Attribution):
         return plugin_nodes_of_memory_events(rank_trace)
 
     def operator_and_caller(self, parent: Rows, is_counted: Bools, node: Rows) -> tuple[Rows, Rows]:
-        """Return the node itself if it is an operator, and its direct parent of any kind."""
+        """Return the node itself if it is an operator, and its direct parent, whatever the parent is."""
         operator = np.where(is_counted[node], node, NO_PARENT)
         return operator, parent[operator]
 

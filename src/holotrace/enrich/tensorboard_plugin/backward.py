@@ -120,7 +120,8 @@ def _top_nodes(trees: list[_Node], backward_ids: set[int]) -> tuple[list[_Node],
 def _main_tree(summed: pl.DataFrame, trees: list[_Node], passes: list[_Node]) -> _Node:
     """Return the last tree with steps.
 
-    If no tree has steps, return the longest tree; ignore the first tree with a backward pass if there are others.
+    If no tree has steps, return the longest tree; ignore the first tree with a backward pass, unless it is the only
+    tree.
     """
     with_steps = set(summed.filter(pl.col("node_class") == NodeClass.STEP)["tree"])
     tree_of = summed["tree"].to_list()

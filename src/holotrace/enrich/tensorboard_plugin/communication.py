@@ -1,7 +1,7 @@
 """Find the communication nodes of torch_tb_profiler: host events named after five collectives, and their kernels.
 
-To the plugin, a kernel is communication if it has the external id of one of these host events. Since PyTorch 1.13, the
-external ids of kernel and event differ, so the plugin takes NCCL kernels for computation;
+To the plugin, a kernel is communication if it has the external id of one of these host events. Since PyTorch 1.13, a
+kernel and its host event have different external ids, so the plugin takes NCCL kernels for computation;
 `holotrace.enrich.collectives.collectives` uses names and arguments instead.
 """
 

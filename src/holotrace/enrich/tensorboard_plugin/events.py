@@ -92,8 +92,8 @@ def plugin_events(rank_trace: RankTrace) -> pl.DataFrame:
         thread              int64    tid; null if it is not a number
         device              int32    null if there is none
         correlation         int64    null if there is none
-        external_id         int64    null on modules, and if there is none
-        step                int64    N of ProfilerStep#N; null on other types
+        external_id         int64    null for modules, and if there is none
+        step                int64    N of ProfilerStep#N; null for other types
     """
     events = _without_late_end(rank_trace, rank_trace.table("events", _COLUMNS))
     types = _types(rank_trace, events)

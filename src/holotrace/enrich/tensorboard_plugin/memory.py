@@ -15,7 +15,7 @@ from holotrace.store.derived import derived
 from holotrace.store.trace import RankTrace
 
 SHOWN_DEVICES = (0, 1)
-"""The numbers of CPU and CUDA, the only devices whose memory the plugin showed; HIP has another number."""
+"""PyTorch's numbers for CPU and CUDA, the only devices whose memory the plugin showed; HIP has another number."""
 
 
 @derived
@@ -65,7 +65,7 @@ def plugin_blocks(events: pl.DataFrame) -> pl.DataFrame:
 def visited_nodes(nodes: pl.DataFrame, events: pl.DataFrame, is_in_window: pl.Series) -> npt.NDArray[np.bool_]:
     """Return which nodes in the window the plugin visited.
 
-    It visited roots, and children of roots or of nodes that have events in or below them.
+    It visited the roots, their children, and the children of all nodes that have events in or below them.
 
     Args:
         nodes: the host trees.

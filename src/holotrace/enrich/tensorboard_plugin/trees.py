@@ -51,7 +51,7 @@ def plugin_trees(rank_trace: RankTrace) -> pl.DataFrame:
     """Return the plugin's final trees.
 
     After summing over the trees, the plugin removes the backward operators and, if their module is known, inserts them
-    elsewhere. `summed_row` (int64) is the row of each node in `summed_trees`, -1 on backward nodes.
+    elsewhere. `summed_row` (int64) is the row of each node in `summed_trees`, -1 for backward nodes.
     """
     return with_backward_modules(rank_trace, summed_trees(rank_trace))
 
@@ -136,7 +136,7 @@ def _at_their_last(rank_trace: RankTrace, owners: pl.DataFrame, columns: list[st
 
 
 def _roots(rank_trace: RankTrace) -> pl.DataFrame:
-    """Return the root of each thread, without Lightning's own trees, and whether steps run on the thread."""
+    """Return the root of each thread (excluding Lightning's own trees), and whether steps run on the thread."""
     placed, trees = _placed(rank_trace), summed_trees(rank_trace)
     with_steps = placed.filter(pl.col("type") == PluginType.STEP)["tree"].implode()
     lightning = placed.filter(pl.col("type") == PluginType.LIGHTNING_PROFILE)["tree"].implode()
@@ -145,7 +145,7 @@ def _roots(rank_trace: RankTrace) -> pl.DataFrame:
 
 
 def _first_of_external_ids(rank_trace: RankTrace) -> pl.DataFrame:
-    """Return the node of `summed_trees` to which the calls with each external id belong; -1 if the plugin dropped it."""
+    """Return, for each external id, the node of `summed_trees` that owns the calls; -1 if the plugin dropped it."""
     placed = _placed(rank_trace)
     takes = _row_that_remains(placed)[:-1]
     takes[_has_merged_child(placed)] = NO_PARENT
@@ -159,7 +159,7 @@ def _first_of_external_ids(rank_trace: RankTrace) -> pl.DataFrame:
 
 @derived
 def _placed(rank_trace: RankTrace) -> pl.DataFrame:
-    """Return a root for each thread, followed by its ranges, with the row of their parent or `_DISCARDED`."""
+    """Return a root for each thread, followed by its ranges, each with the row of its parent or `_DISCARDED`."""
     ranges = _host_ranges(rank_trace)
     roots = ranges.group_by("tree", maintain_order=True).agg(pl.col("thread").first()).with_columns(is_root=True)
     rows = pl.concat([roots, ranges.with_columns(is_root=False)], how="diagonal").sort(

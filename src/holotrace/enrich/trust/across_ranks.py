@@ -96,7 +96,8 @@ def windows_apart(ranks: Mapping[int, RankRecording]) -> JobDoubts:
         Doubt(
             "windows_apart",
             f"The recordings of {ranks_text(apart)} and {ranks_text(rest)} do not overlap (they are {duration_text(away)} "
-            "apart): they show different times, or the clocks differ, so waits between these ranks are unknown",
+            "apart): the ranks were recorded at different times, or their clocks differ, so waits between these ranks "
+            "are unknown",
             count=len(apart),
             from_ns=spans[apart[0]][0],
             to_ns=spans[apart[0]][1],
@@ -131,7 +132,7 @@ def clocks_differ(ranks: Mapping[int, RankRecording]) -> JobDoubts:
 
 
 def profiler_start_skew(ranks: Mapping[int, RankRecording]) -> JobDoubts:
-    """Doubt a rank's first collective if another rank, for which this rank may wait, starts recording during it.
+    """Doubt a rank's first collective if a rank for which it may wait starts recording during this collective.
 
     Only calls that end together are compared, and only calls over 10 times as long as the shortest are doubted.
 

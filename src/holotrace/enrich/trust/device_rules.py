@@ -30,7 +30,7 @@ def overlapping_work(rank_trace: RankTrace) -> Iterator[Doubt]:
     kernels of one graph replay, and kernels that programmatic dependent launch may have started early (on CUDA, this
     includes kernels without a recorded launch). Overlaps of up to 2 µs, the resolution of clocks, are ignored.
 
-    Source: https://github.com/AMD-AGI/TraceLens/issues/669, kernels on ROCm whose durations overlap the next kernel.
+    Source: https://github.com/AMD-AGI/TraceLens/issues/669, kernels on ROCm that overlap the next kernel.
     """
     work = device_work(rank_trace)
     before = pl.col("end_ns").cum_max(), pl.col("correlation")

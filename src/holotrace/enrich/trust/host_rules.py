@@ -1,4 +1,4 @@
-"""Find waits of the host that end too early, ambiguous gradients, and gaps in the host's recording."""
+"""Find waits that end too early, sequence numbers that backward operators share, and gaps in the host's recording."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from holotrace.store.trace import RankTrace
 from holotrace.units import counted, duration_text, times_text
 
 LATEST_END_NS = 20_000
-"""Work may seem to end up to this long after the wait for it, because the clocks of host and device are compared only
-from time to time; on a healthy MI300, the difference is 8 µs."""
+"""A wait may seem to end up to this long before the work that it waits for, because the clocks of host and device are
+compared only from time to time; on a healthy MI300, the difference is 8 µs."""
 
 FEWEST_LOST_LAUNCHES = 10
 SHORTEST_GAP_NS = 1_000_000

@@ -89,7 +89,7 @@ def launches_without_work(rank_trace: RankTrace) -> Iterator[Doubt]:
 
 
 def launches_left_out(rank_trace: RankTrace) -> Iterator[Doubt]:
-    """Doubt all idle time between the first and the last work if most launches and their work are missing.
+    """Doubt all idle time between the first and last device work if most launches and their work are missing.
 
     Source: https://docs.nvidia.com/cupti/main/main.html#correlating-activity-records, on correlation ids.
     """

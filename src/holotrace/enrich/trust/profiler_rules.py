@@ -83,7 +83,7 @@ def steps_with_profiler_start(rank_trace: RankTrace) -> Iterator[Doubt]:
 
 
 def _steps(rank_trace: RankTrace) -> pl.DataFrame:
-    """Return start_ns and end_ns of each step, by start."""
+    """Return start_ns and end_ns of each step, sorted by start."""
     bounds = pl.col("start_ns").min(), pl.col("end_ns").max()
     return steps(rank_trace).group_by("step").agg(*bounds).sort("start_ns")
 

@@ -28,8 +28,8 @@ LEAST_SHARE = 0.05
 """Smaller fractions of the recording are not reported, because they are within the normal variation between steps."""
 
 TIMES_LATER = 2
-"""The first calls must also take over twice as long as any later call: calls with more data than the median call may be
-just as long."""
+"""The first calls must also take over twice as long as any later call; otherwise, they may be long only because they
+transfer more data than the median call."""
 
 _LEADING = {
     "event_index": pl.UInt32,
@@ -65,7 +65,7 @@ def slow_first_steps(rank_trace: RankTrace) -> Iterator[Doubt]:
 
 
 def slow_first_calls(rank_trace: RankTrace) -> Iterator[Doubt]:
-    """Yield a doubt if first calls, which set up a device or load kernels, take more than 5 % of the recording.
+    """Yield a doubt if calls that set up a device or load kernels on first use take over 5 % of the recording.
 
     Source: https://docs.nvidia.com/cuda/cuda-c-programming-guide/index.html#lazy-loading.
     """
@@ -80,7 +80,8 @@ def slow_first_calls(rank_trace: RankTrace) -> Iterator[Doubt]:
     yield Doubt(
         "slow_first_calls",
         f"{counted(len(calls), 'call')} that set{ends} up the device or load{ends} kernels on first use (longest: {name}) "
-        f"take{ends} {duration_text(covered_length(*times))} ({percent_text(share)} of the recording); later steps are shorter",
+        f"take{ends} {duration_text(covered_length(*times))} ({percent_text(share)} of the recording); "
+        "later steps do not include this time",
         count=len(calls),
         event_index=longest["event_index"],
         times=times,
@@ -99,7 +100,8 @@ def work_before_recording(rank_trace: RankTrace) -> Iterator[Doubt]:
     yield Doubt(
         "work_before_recording",
         f"The first recorded work of a stream starts {duration_text(int((times[1] - times[0]).max()))} after its launch: the GPU "
-        f"probably still ran work from before the recording, and seems idle for {percent_text(share)} of the recording",
+        "probably still ran work from before the recording, so it was not idle, although it seems idle for "
+        f"{percent_text(share)} of the recording",
         count=len(times[0]),
         times=times,
     )
@@ -143,7 +145,7 @@ def slow_first_collectives(rank_trace: RankTrace) -> Iterator[Doubt]:
 
 
 def first_collectives(rank_trace: RankTrace) -> pl.DataFrame:
-    """Return the first collective kernels of a rank, by start.
+    """Return the first collective kernels of a rank, sorted by start.
 
     Returns:
         event_index, start_ns, end_ns, device, stream, and `call`: the collective, its ranks and its number as one text,

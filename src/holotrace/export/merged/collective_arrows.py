@@ -21,9 +21,9 @@ def collective_arrows(
 ) -> Iterator[bytes]:
     """Yield two events for each arrow as JSON, each preceded by a comma.
 
-    All other ranks wait until the last rank arrives. Arrows therefore lead from its arrival to the same time on each
-    other rank. For a send, the arrow connects the start of the send to the end of the receive. Arrows never point back
-    in time: if imprecise clocks reverse the order of the two ends, the arrow is reversed too.
+    In a collective, all ranks wait for the rank that arrives last. Arrows therefore lead from the start on this rank to
+    the same time on each other rank. For a send, the arrow connects the start of the send to the end of the receive.
+    Arrows never point back in time: if imprecise clocks reverse the order of the two ends, the arrow is reversed too.
 
     Args:
         calls: as in `holotrace.enrich.across_ranks.matching.matching.Matching`.

@@ -85,7 +85,7 @@ def write_merged_trace(  # noqa: PLR0913 -- options by name
 ) -> MergedTrace:
     """Write all ranks of a trace into one file in the Chrome trace format, on the clock of one host.
 
-    Names, args and tids stay the same. Times are corrected for each host's clock offset and drift, to whole
+    Names, args and tids stay the same. Times are corrected for each host's clock offset and drift, and rounded to whole
     nanoseconds. Pids and flow ids are replaced by numbers that are unique in the job. Processes are sorted by rank and
     named like `rank 3 GPU 0 (± 12 µs)`, with the uncertainty (half-width) of the clock correction. Flows with the
     category `across_ranks` connect the ranks of each matched collective. Queue lengths and copy bandwidths are added as

@@ -111,5 +111,5 @@ def remaining(shape: Shape, reduced: list[int] | None) -> Shape:
 
 
 def size_at(sizes: list[int], place: int) -> int:
-    """Return the size of a dimension; a single size applies to all dimensions."""
+    """Return the size for a dimension; if only one size is given, it applies to all dimensions."""
     return sizes[place] if len(sizes) > 1 else sizes[0]

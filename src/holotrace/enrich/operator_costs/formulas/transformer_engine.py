@@ -44,7 +44,7 @@ def two_layers(arguments: Arguments) -> Cost:
     first, second = others[0], others[len(others) // 2]
     width = arguments.shape(tokens)[-1]
     if arguments.shape(first, 2)[1] != width or arguments.shape(second, 2)[0] != width or not width:
-        message = "the weights do not fit the tokens"
+        message = "the shapes of the weights do not match the shape of the tokens"
         raise UnknownCostError(message)
     rows = arguments.elements(tokens) // width
     flops = 2 * rows * (arguments.elements(first) + arguments.elements(second))
@@ -130,7 +130,7 @@ def _cost(arguments: Arguments, a: int, b: int, shared: int) -> Cost:
 
 
 def _precision(arguments: Arguments, index: int) -> str | None:
-    """Return the data type in the kernel's name (the call may quantise 16-bit inputs) or else the input's type."""
+    """Return the type in the kernel's name, because the call may quantise its 16-bit inputs; else the input's type."""
     kernel = next(iter(arguments.kernels), "")
     if _4_BITS.search(kernel):
         return "float4"
