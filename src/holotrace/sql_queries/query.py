@@ -84,7 +84,8 @@ def sql(
         The rows. Types that frames do not support, such as intervals, unions and enums, become text.
 
     Raises:
-        InvalidOptionError: DuckDB is not installed or rejects the query; the message gives the reason and the views.
+        InvalidOptionError: DuckDB is not installed or rejects the query; the message gives the reason and lists the
+        views.
         LimitReachedError: the query exceeded its time or memory limit.
 
     >>> import holotrace
@@ -226,7 +227,7 @@ def _make_view(connection: Any, name: str, select: str) -> None:  # noqa: ANN401
 
 
 def _of_files(folder: Path, view: str, types: pl.Schema) -> str:
-    """Return a query that reads the files of a view; without files, a query with the same columns and no rows."""
+    """Return a query that reads the files of a view; if it has no files, a query with the same columns and no rows."""
     if not (folder / view).is_dir():
         nulls = ", ".join(f'NULL::{_DUCKDB_TYPES[column_type]} AS "{name}"' for name, column_type in types.items())
         return f"SELECT NULL::INTEGER AS rank, {nulls} WHERE false"

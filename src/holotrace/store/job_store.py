@@ -89,10 +89,10 @@ class StoredRank:
 
     @classmethod
     def from_json(cls, raw: Json) -> StoredRank:
-        """Restore an object from its `asdict`.
+        """Restore an object from the dict that `asdict` made of it.
 
         Raises:
-            KeyError, TypeError, ValueError: `raw` does not describe a stored rank; for example, its rank is a path.
+            KeyError, TypeError, ValueError: `raw` does not describe a stored rank; for example, `rank` is a path.
         """
         if rank_or_none(operator.index(raw["rank"])) is None or not isinstance(raw["source"], str):
             message = "not a rank"
@@ -116,7 +116,7 @@ class Contents:
 
 
 def is_store(location: Location) -> bool:
-    """Return whether a location is a store; False also if it cannot be reached, because opening it will raise the error."""
+    """Return whether a location is a store; also False if it is unreachable: opening it then raises the error."""
     try:
         return (location / STORE_MANIFEST).is_file()
     except OSError:

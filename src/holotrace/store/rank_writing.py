@@ -189,8 +189,8 @@ def write_rank(run: Writing, rank: int, source: str, entry: Entry) -> StoredRank
         entry: the content of the trace file.
 
     Raises:
-        InvalidOptionError: another process is writing this rank from another file or, on an object store, is
-            writing it at all.
+        InvalidOptionError: another process is writing this rank: on a local disk, from another file; on an object
+            store, from any file.
         OSError: a file cannot be written.
     """
     store = run.store
@@ -321,7 +321,7 @@ def _expect_writer(run: Writing, rank: int) -> None:
 
 
 def _write_tables(folder: Location, entry: Entry, opened: Callable[[Any], Any]) -> Iterator[tuple[str, StoredTable]]:
-    """Write the tables that have rows; yield the name and the file's record of each table."""
+    """Write the tables that have rows; yield each table's name and the record of its file."""
     health = Health.from_json(entry.health)
     strings = entry.tables.read("strings", ["text"])["text"].rechunk()
     for name in TABLES:

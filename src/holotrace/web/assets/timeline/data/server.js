@@ -66,7 +66,8 @@ export const send = (name, parameters, body, options = {}) => {
 };
 
 /**
- * Invert `steps_between` of `timeline/query.py`: distances from the previous end, and lengths -> starts.
+ * Return the starts of intervals from their lengths and the distances (`steps`) between each start and the previous
+ * end: the inverse of `steps_between` in `timeline/query.py`.
  * @param {number[]} steps
  * @param {number[]} lengths
  */

@@ -42,7 +42,8 @@ export class Selection {
   }
 
   /**
-   * Request the selected event and store its place; return null after an error, or if another event is selected.
+   * Request the selected event and store its place; return null after an error, or if another event has been selected
+   * meanwhile.
    * @param {Selected} selected
    */
   async located(selected) {
