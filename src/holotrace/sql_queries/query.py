@@ -118,7 +118,7 @@ def sql(
 
 
 def named_views(query: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return the stored tables that a query needs, directly or for its views, and the views in the query."""
+    """Return the stored tables that a query needs, either itself or for its views, and the views that it names."""
     stored = {name for name in TABLES if re.search(rf'\b{STORED}"?\s*\.\s*"?{name}\b', query, re.IGNORECASE)}
     views = [view for view in VIEWS.values() if re.search(rf"(?<!{STORED}\.)\b{view.name}\b", query, re.IGNORECASE)]
     stored.update(name for view in views for name in view.needs)

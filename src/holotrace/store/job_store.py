@@ -16,9 +16,9 @@ write the same `_holotrace_store.json`. Only `_holotrace_ranks` defines which ra
 
 Files are always complete. On a local disk, the folder of a rank is created under a temporary name, synced and renamed;
 if two processes write the same rank, the last one to finish wins. Object stores cannot rename, so the state file of a
-rank names its writer, `_holotrace_rank.json` is written last, and checksums detect a mix of two writers. A killed run
-therefore leaves no partial rank, and the next run continues where it stopped. A store with missing ranks cannot be
-opened; the error lists them.
+rank names its writer, `_holotrace_rank.json` is written last, and checksums show whether all files are from this
+writer. A killed run therefore leaves no partial rank, and the next run continues where it stopped. A store with missing
+ranks cannot be opened; the error lists them.
 """
 
 from __future__ import annotations

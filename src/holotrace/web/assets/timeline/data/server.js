@@ -54,7 +54,7 @@ const repeated = async (name, parameters, request, { signal, waiting }) => {
 export const ask = (name, parameters, options = {}) => repeated(name, parameters, {}, options);
 
 /**
- * Return the answer to a request with a body; the server accepts it only from its own pages.
+ * Return the answer to a request with a body; the server accepts such requests only from its own pages.
  * @param {string} name
  * @param {Record<string, string | number>} parameters
  * @param {object} body

@@ -100,7 +100,7 @@ export class Selection {
   }
 
   /**
-   * Select an event and scroll to its row, without changing the panel; return its place.
+   * Select an event and scroll to its row, without changing the panel; return the event's place.
    * @param {number} rank
    * @param {number} event
    */
