@@ -1,8 +1,8 @@
 """Run SQL queries on a trace with DuckDB.
 
-The views in a query are written to a temporary folder as Parquet files, rank by rank; tables of a local store are
-linked instead. DuckDB can access only these files: no other files, no network, no extensions, no Python variables. The
-query must be a single SELECT, and cannot change DuckDB's settings
+The views in a query are written to a temporary folder as Parquet files, rank by rank; the tables of a local store are
+linked there instead. DuckDB can access only these files: no other files, no network, no extensions, no Python
+variables. The query must be a single SELECT, and cannot change DuckDB's settings
 (https://duckdb.org/docs/stable/operations_manual/securing_duckdb/overview).
 """
 

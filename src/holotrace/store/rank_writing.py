@@ -84,7 +84,7 @@ def begin_store(store: Location) -> None:
     for _ in range(_TRIES_TO_BEGIN - 1):
         if _is_of_this_version(store):
             return
-        with suppress(OSError):  # another process may have removed it
+        with suppress(OSError):  # another process may have removed the folder
             write_sealed(store / STORE_MANIFEST, STORE, {}, replace=is_store(store))
             return
         time.sleep(_PAUSE_S)
@@ -105,7 +105,7 @@ def is_begun(folder: Location) -> bool:
 
 
 def await_ranks(run: Writing, sources: Mapping[int, str]) -> None:
-    """Record the ranks that a run will write, and their files; until they are written, the store is unfinished.
+    """Record which ranks a run will write, and from which files; until all are written, the store is unfinished.
 
     Raises:
         OSError: the store cannot be written.

@@ -81,7 +81,8 @@ const tablesLoaded = async () => {
 };
 
 /**
- * The React component for `parts/later.py`; it shows its children after the figures or after the scripts of tables.
+ * The React component for `parts/later.py`; it shows its children after the figures are drawn, or after the scripts of
+ * tables are loaded.
  * @param {{ children: unknown, after: "figures" | "tables", height: number }} props
  */
 export const Later = ({ children, after, height }) => {
