@@ -1,4 +1,4 @@
-"""Find events that no sound trace has, for `holotrace check --strict`."""
+"""Find events that a sound trace cannot contain, for `holotrace check --strict`."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def _one_rank(rank_trace: RankTrace) -> tuple[Violation, ...]:
 
 
 def _of_reading(rank_trace: RankTrace) -> tuple[Violation, ...]:
-    """Return a violation for each kind of event that the reader dropped or repaired; drops and guesses are errors."""
+    """Return a violation for each kind of data that the reader repaired or dropped; losses and guesses are errors."""
     return tuple(
         Violation(
             rank_trace.rank,

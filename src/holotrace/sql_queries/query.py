@@ -1,8 +1,8 @@
 """Run SQL queries on a trace with DuckDB.
 
-The views in a query are written to a temporary folder as Parquet files, rank by rank; tables of a local store are
-linked instead. DuckDB can access only these files: no other files, no network, no extensions, no Python variables. The
-query must be a single SELECT, and cannot change DuckDB's settings
+The views in a query are written to a temporary folder as Parquet files, rank by rank; the tables of a local store are
+linked there instead. DuckDB can access only these files: no other files, no network, no extensions, no Python
+variables. The query must be a single SELECT, and cannot change DuckDB's settings
 (https://duckdb.org/docs/stable/operations_manual/securing_duckdb/overview).
 """
 
@@ -84,7 +84,8 @@ def sql(
         The rows. Types that frames do not support, such as intervals, unions and enums, become text.
 
     Raises:
-        InvalidOptionError: DuckDB is not installed or rejects the query; the message gives the reason and the views.
+        InvalidOptionError: DuckDB is not installed or rejects the query; the message gives the reason and lists the
+        views.
         LimitReachedError: the query exceeded its time or memory limit.
 
     >>> import holotrace
@@ -117,7 +118,7 @@ def sql(
 
 
 def named_views(query: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return the stored tables that a query needs, directly or for its views, and the views in the query."""
+    """Return the stored tables that a query needs, either itself or for its views, and the views that it names."""
     stored = {name for name in TABLES if re.search(rf'\b{STORED}"?\s*\.\s*"?{name}\b', query, re.IGNORECASE)}
     views = [view for view in VIEWS.values() if re.search(rf"(?<!{STORED}\.)\b{view.name}\b", query, re.IGNORECASE)]
     stored.update(name for view in views for name in view.needs)
@@ -226,7 +227,7 @@ def _make_view(connection: Any, name: str, select: str) -> None:  # noqa: ANN401
 
 
 def _of_files(folder: Path, view: str, types: pl.Schema) -> str:
-    """Return a query that reads the files of a view; without files, a query with the same columns and no rows."""
+    """Return a query that reads the files of a view; if it has no files, a query with the same columns and no rows."""
     if not (folder / view).is_dir():
         nulls = ", ".join(f'NULL::{_DUCKDB_TYPES[column_type]} AS "{name}"' for name, column_type in types.items())
         return f"SELECT NULL::INTEGER AS rank, {nulls} WHERE false"

@@ -191,7 +191,7 @@ VIEWS: dict[str, SqlView] = {
                 _EVENT,
                 *_RANGE,
                 Column("name", "text", "the operator"),
-                Column("host_self_ns", "int64", "self time: without operators and runtime calls inside it", "ns"),
+                Column("host_self_ns", "int64", "self time: duration without nested operators and runtime calls", "ns"),
                 Column("device_total_ns", "int64", "summed duration of the device work launched within the call", "ns"),
                 Column(
                     "device_self_ns", "int64", "device_total_ns without the work launched inside nested operators", "ns"
@@ -395,7 +395,7 @@ VIEWS: dict[str, SqlView] = {
                 _EVENT,
                 *_RANGE,
                 Column("name", "text", "as written in the program"),
-                Column("self_ns", "int64", "time in which no shorter annotation of the thread or stream runs", "ns"),
+                Column("self_ns", "int64", "time in it without shorter annotations on the same thread or stream", "ns"),
                 Column("is_on_device", "bool", "whether it is on a stream"),
                 Column("device", "int32", "device ordinal; null on the host"),
                 Column("stream", "int64", "stream or queue; null on the host"),

@@ -7,8 +7,8 @@ A fact is a function of a rank. `@derived` makes the function remember its resul
 
     launches(rank_trace)["launch_index"]
 
-The RankTrace stores the results, and drops them in `forget`. A RankTrace with different selections stores its own
-results.
+The RankTrace stores the results, and drops them in `forget`. The same rank with other selections is another RankTrace,
+so its results are computed and stored separately.
 """
 
 from __future__ import annotations

@@ -16,9 +16,9 @@ write the same `_holotrace_store.json`. Only `_holotrace_ranks` defines which ra
 
 Files are always complete. On a local disk, the folder of a rank is created under a temporary name, synced and renamed;
 if two processes write the same rank, the last one to finish wins. Object stores cannot rename, so the state file of a
-rank names its writer, `_holotrace_rank.json` is written last, and checksums detect a mix of two writers. A killed run
-therefore leaves no partial rank, and the next run continues where it stopped. A store with missing ranks cannot be
-opened; the error lists them.
+rank names its writer, `_holotrace_rank.json` is written last, and checksums show whether all files are from this
+writer. A killed run therefore leaves no partial rank, and the next run continues where it stopped. A store with missing
+ranks cannot be opened; the error lists them.
 """
 
 from __future__ import annotations
@@ -89,10 +89,10 @@ class StoredRank:
 
     @classmethod
     def from_json(cls, raw: Json) -> StoredRank:
-        """Restore an object from its `asdict`.
+        """Restore an object from the dict that `asdict` made of it.
 
         Raises:
-            KeyError, TypeError, ValueError: `raw` does not describe a stored rank; for example, its rank is a path.
+            KeyError, TypeError, ValueError: `raw` does not describe a stored rank; for example, `rank` is a path.
         """
         if rank_or_none(operator.index(raw["rank"])) is None or not isinstance(raw["source"], str):
             message = "not a rank"
@@ -116,7 +116,7 @@ class Contents:
 
 
 def is_store(location: Location) -> bool:
-    """Return whether a location is a store; False also if it cannot be reached, because opening it will raise the error."""
+    """Return whether a location is a store; also False if it is unreachable: opening it then raises the error."""
     try:
         return (location / STORE_MANIFEST).is_file()
     except OSError:

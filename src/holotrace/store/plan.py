@@ -1,4 +1,4 @@
-"""Split each analysis into two parts, to run several analyses together on each rank.
+"""Split each analysis into two parts, so that several analyses can visit a rank together.
 
 Opening a rank and linking its launches costs more than most analyses. `run_together` therefore runs the first parts of
 all analyses on a rank in one call.
@@ -44,7 +44,7 @@ class Plan(Generic[Partial, Result]):
         return self.answer(trace, executor).result
 
     def answer(self, trace: Trace, executor: Executor) -> Answer[Result]:
-        """Return the result for a trace, and the ranks in the result; its first findings are about skipped ranks."""
+        """Return the result and the ranks in it; the first findings of the result name the skipped ranks."""
         visit = trace.visit(partial(_answer_or_missing, self.one_rank), executor)
         return Answer(with_findings(visit.findings, self.result_of(visit.results)), visit.trace)
 

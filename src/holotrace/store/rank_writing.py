@@ -84,7 +84,7 @@ def begin_store(store: Location) -> None:
     for _ in range(_TRIES_TO_BEGIN - 1):
         if _is_of_this_version(store):
             return
-        with suppress(OSError):  # another process may have removed it
+        with suppress(OSError):  # another process may have removed the folder
             write_sealed(store / STORE_MANIFEST, STORE, {}, replace=is_store(store))
             return
         time.sleep(_PAUSE_S)
@@ -105,7 +105,7 @@ def is_begun(folder: Location) -> bool:
 
 
 def await_ranks(run: Writing, sources: Mapping[int, str]) -> None:
-    """Record the ranks that a run will write, and their files; until they are written, the store is unfinished.
+    """Record which ranks a run will write, and from which files; until all are written, the store is unfinished.
 
     Raises:
         OSError: the store cannot be written.
@@ -189,8 +189,8 @@ def write_rank(run: Writing, rank: int, source: str, entry: Entry) -> StoredRank
         entry: the content of the trace file.
 
     Raises:
-        InvalidOptionError: another process is writing this rank from another file or, on an object store, is
-            writing it at all.
+        InvalidOptionError: another process is writing this rank: on a local disk, from another file; on an object
+            store, from any file.
         OSError: a file cannot be written.
     """
     store = run.store
@@ -321,7 +321,7 @@ def _expect_writer(run: Writing, rank: int) -> None:
 
 
 def _write_tables(folder: Location, entry: Entry, opened: Callable[[Any], Any]) -> Iterator[tuple[str, StoredTable]]:
-    """Write the tables that have rows; yield the name and the file's record of each table."""
+    """Write the tables that have rows; yield each table's name and the record of its file."""
     health = Health.from_json(entry.health)
     strings = entry.tables.read("strings", ["text"])["text"].rechunk()
     for name in TABLES:

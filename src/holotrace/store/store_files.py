@@ -40,7 +40,7 @@ def rank_folder(store: Location, rank: int) -> Location:
 
 
 def state_file(store: Location, rank: int) -> Location:
-    """Return the file that says whether a rank is complete."""
+    """Return the file that records whether a rank is complete."""
     return store / RANKS_FOLDER / f"{rank}.json"
 
 

@@ -48,7 +48,7 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 OnError: TypeAlias = Literal["fail", "skip"]
-"""What to do if work on a rank fails: raise the error (`fail`), or skip the rank with a warning (`skip`)."""
+"""What to do if a rank cannot be processed: raise the error (`fail`), or skip the rank with a warning (`skip`)."""
 
 ABOUT_THE_QUESTION = (InvalidOptionError, MissingDataError, UnknownRankError)
 """Errors about the request, not about one rank's file; `Trace.visit` raises them even with `on_error="skip"`."""
@@ -62,7 +62,7 @@ _MOST_RANKS_SHOWN = 8
 _MOST_EVENTS_HELD = 20_000_000
 _EVENTS_OF_ANY_RANK = 10_000
 """A process keeps at most `_MOST_EVENTS_HELD` events (about 100 bytes each) in memory; if there are more, it forgets
-the least recently used ranks. Every rank counts as `_EVENTS_OF_ANY_RANK` more events than it has, because even a rank
+the least recently used ranks. In this count, `_EVENTS_OF_ANY_RANK` events are added for every rank, because even a rank
 without events needs a megabyte.
 """
 
@@ -111,7 +111,7 @@ class RankTrace:
 
     Files are opened when first needed. A RankTrace is pickled as an address (file, rank, selections, captures), from
     which a worker opens a copy. Workers of `holotrace.processes` keep recently used copies. All copies of a RankTrace
-    have the same `identity`; if the trace is opened again, it gets a new one.
+    have the same `identity`; opening the trace again creates new identities.
 
     >>> from holotrace.testing import TraceBuilder
     >>> builder = TraceBuilder().operator("aten::mm", start_us=0, duration_us=5)
@@ -137,7 +137,7 @@ class RankTrace:
         self._is_used = False
 
     def __reduce__(self) -> tuple[Callable[..., RankTrace], tuple[Any, ...]]:
-        """Pickle the reference to the file and the selections, not the data."""
+        """Pickle only what a copy needs to open the file again, not the data."""
         return _copy, (self.identity, self.rank, self._file, self._selections, self._capture_source)
 
     def __repr__(self) -> str:
@@ -146,7 +146,7 @@ class RankTrace:
 
     @functools.cached_property
     def identity(self) -> str:
-        """A unique string, equal only in copies of this RankTrace in other processes.
+        """A unique string that this RankTrace shares only with its copies in other processes.
 
         >>> from holotrace.testing import TraceBuilder
         >>> rank_trace = TraceBuilder().operator("aten::mm", start_us=0, duration_us=5).build().ranks[0]
@@ -309,7 +309,8 @@ class RankTrace:
     def table(self, name: str, columns: Sequence[str] | None = None) -> pl.DataFrame:
         """Return columns of a table, with the types of `holotrace.schema`; None selects all columns.
 
-        Rows are in file order. Selections apply only to `events`; other tables stay complete and join by `event_index`.
+        Rows are in file order. Selections apply only to `events`; other tables stay complete; join them by
+        `event_index`.
 
         Raises:
             InvalidOptionError: the table or column does not exist.
@@ -470,7 +471,7 @@ Selection: TypeAlias = Callable[[RankTrace], npt.NDArray[np.bool_]]
 
 @runtime_checkable
 class DeviceSelection(Protocol):
-    """A selection that can also be evaluated for device work only; many analyses use no other events."""
+    """A selection that can be evaluated for device work alone, because many analyses need no other events."""
 
     def of_device_rows(self, rank_trace: RankTrace) -> npt.NDArray[np.bool_]:
         """Return whether to keep each row of `holotrace.enrich.device.device_work.device_rows`."""
@@ -481,7 +482,7 @@ class Trace:
 
     ranks     {rank: RankTrace}, sorted by rank
     skipped   files that were skipped, with the reason
-    on_error  what to do if work on a rank fails: "skip" logs the error and continues, "fail" raises the error
+    on_error  what to do if a rank cannot be processed: "skip" logs the error and continues, "fail" raises the error
     left_out  ranks of the job that `select` left out
 
     >>> from holotrace.testing import TraceBuilder

@@ -71,7 +71,7 @@ class TraceBuilder:
     """
 
     def __init__(self, *, base_time_ns: int = 0) -> None:
-        """Start a job at rank 0; readers of the file add `base_time_ns` to every time."""
+        """Start a job with events of rank 0; the files contain `base_time_ns`, which readers add to every time."""
         self._base_time_ns = base_time_ns
         self._ranks: dict[int, _RankEvents] = {}
         self._rank = 0

@@ -156,7 +156,7 @@ def trace_documents(draw: st.DrawFn, *, max_events: int = 8) -> bytes:
 
 
 def broken_bytes(document: bytes) -> st.SearchStrategy[bytes]:
-    """Return the document with one to three damages: its end cut off, or bytes changed, removed, repeated or inserted.
+    """Return the document damaged one to three times: its end cut off, or bytes changed, removed, repeated or inserted.
 
     The result may happen to be a valid file.
     """
@@ -287,7 +287,7 @@ def _counter_events() -> st.SearchStrategy[dict[str, Any]]:
 
 
 def _layouts() -> st.SearchStrategy[_Layout]:
-    """Return layouts of JSON: compact, spaced or on several lines; they escape all, non-ASCII or no characters."""
+    """Return layouts of JSON: compact, spaced or multi-line, with all, only non-ASCII or no characters escaped."""
     return st.builds(
         _Layout,
         comma=st.sampled_from((",", ", ", ",\n    ", "\r\n,")),

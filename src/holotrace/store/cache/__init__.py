@@ -1,4 +1,4 @@
-"""The cache: the tables of trace files on disk, which make opening a trace again a matter of milliseconds."""
+"""The cache: the tables of trace files, kept on disk so that opening a trace again takes only milliseconds."""
 
 from holotrace.store.cache.cache import (
     BESIDE_NAME,

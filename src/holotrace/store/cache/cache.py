@@ -1,4 +1,4 @@
-"""The cache: the tables of trace files as Arrow files; with them, opening a trace again takes milliseconds.
+"""The cache: the tables of trace files, kept as Arrow files so that opening a trace again takes only milliseconds.
 
     <cache folder>/<hash of the trace's path>/<content hash>-r<reader version>/
         manifest.json     header, health record, content hash and time; checksums of the tables and of the manifest
@@ -6,7 +6,7 @@
 
 An entry is written into a temporary sibling folder and then renamed, so entries are always complete. If two processes
 read the same trace at once, the slower process uses the entry of the faster one. Only the user who wrote an entry can
-read it. If data does not match its checksum, the trace is read again.
+read it. If an entry does not match its checksums, the trace is read again.
 
 Several machines can share a cache at a URL: its entries are copied into the user's cache folder, and new entries
 are copied to the URL. The folders in the shared cache and in the user's cache have the same names.
@@ -69,7 +69,7 @@ class CacheWriteError(HolotraceError):
 
 @dataclass(frozen=True)
 class Cache:
-    """A folder of at most `limit_bytes` of entries (None for no limit); `shared` is a folder for several machines."""
+    """A folder for at most `limit_bytes` of entries (None: no limit); `shared` is the cache of several machines."""
 
     folder: Path
     limit_bytes: int | None = None
@@ -262,7 +262,7 @@ def _write_errors(folder: Path) -> Iterator[None]:
         message = f"the cache {folder} cannot be written ({error.strerror or error})"
         raise CacheWriteError(message) from error
     except DamagedEntryError as error:  # another process removed the new entry because the trace file had changed
-        message = f"the cache {folder} loses entries right after they are written ({error})"
+        message = f"entries disappear from the cache {folder} right after they are written ({error})"
         raise CacheWriteError(message) from error
 
 

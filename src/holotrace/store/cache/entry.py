@@ -77,7 +77,10 @@ class Stamp:
         return cls(status.size, mtime_ns, taken_ns, status.etag, status.changed_ns, status.inode)
 
     def surely_same_as(self, now: Stamp) -> bool:
-        """Return whether the file is surely unchanged: by its version or, if it has none, by old enough times."""
+        """Return whether the file is surely unchanged, judging by its version or, if it has none, by its times.
+
+        Recent times prove nothing, because the file may have changed again within their resolution.
+        """
         if self.etag or now.etag:
             return (self.size, self.etag) == (now.size, now.etag)
         settled = max(self.mtime_ns, self.changed_ns) < self.taken_ns - _TIMESTAMP_RESOLUTION_NS
@@ -126,7 +129,7 @@ class Entry:
             raise DamagedEntryError(message) from error
 
     def is_of(self, source: Location, content_hash: Callable[[Location], str]) -> bool:
-        """Return whether the entry matches the content of `source`, which is read only if its status leaves doubt."""
+        """Return whether the entry matches the content of `source`; read it only if its status is inconclusive."""
         now = Stamp.of(source)
         if self.stamp is None or self.stamp.size != now.size:
             return False

@@ -35,7 +35,7 @@ class TableSums:
 
     @classmethod
     def from_json(cls, raw: Mapping[str, Any]) -> TableSums:
-        """Restore an object from its `vars`.
+        """Restore an object from the dict that `vars` returned for it.
 
         Raises:
             KeyError, TypeError: `raw` lacks a key, or a value has the wrong type.

@@ -25,7 +25,7 @@ from holotrace.store.tables.arrow_tables import DamagedTableError, Tables, empty
 from holotrace.store.tables.checksums import checksum, file_checksum
 
 ALWAYS_WRITTEN = ("events", "tracks", "strings")
-"""Tables that have a file even without rows; a pattern such as `rank=*/events.parquet` then matches every rank."""
+"""Tables that have a file even without rows, so that a pattern such as `rank=*/events.parquet` matches every rank."""
 
 KIND_NAMES = pl.Series("kind", [kind.name.lower() for kind in EventKind])
 """The names of `EventKind` in a file, in numeric order."""

@@ -11,7 +11,7 @@ from holotrace.testing.mistakes.operators import Operators, Tensor
 from holotrace.testing.mistakes.recorder import COMPUTE, SIDE, Kernel
 
 _USER_WIDTH = 48
-"""No other tensor of the network is this wide."""
+"""Width of the table `users`; no other tensor of the network has this width."""
 
 
 class Network:
@@ -27,7 +27,7 @@ class Network:
 
     @property
     def users(self) -> Tensor:
-        """The table of a second embedding, of which a step reads few rows."""
+        """The table of a second embedding; each step reads only a few of its rows."""
         rows = self.amount("dense_embedding_gradients") or self.options.remedies.get("sparse_gradients", 0)
         return Tensor((int(rows), _USER_WIDTH))
 
@@ -311,4 +311,4 @@ _TINY_KERNELS = (
 _BATCH_NORM = "void cudnn::bn_{}_nhwc_semiPersist<__nv_bfloat16, 512>(float*, float*, float*)"
 _TINY_NS = 2_300
 _BRANCH_SMS, _BRANCH_KERNELS, _CHAIN_TURNS = 0.36, 4, 3
-"""The kernels of a branch have one block for about every third SM."""
+"""Each kernel of a branch has 0.36 thread blocks per SM, unless the branch is meant to fill the device."""

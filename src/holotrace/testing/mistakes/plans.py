@@ -100,7 +100,7 @@ def _first_costly(rule: str, jobs: Iterable[tuple[JobOptions, JobOptions]], shar
 
 
 def _lasting(rule: str, job: JobOptions, dice: random.Random) -> Pair:
-    """Plant more and more host time, because a host that runs ahead of the device hides small amounts."""
+    """Plant more and more host time until it costs enough: a host ahead of the device hides small amounts."""
     job = replace(job, reads_loss=dice.random() < 1 / 2, stacks=True)
     step_ns, share = step_ns_of(job), dice.choice(_DRAWN_SHARES)
     amounts = [share * step_ns * 1.5**power for power in range(16)]
@@ -238,7 +238,7 @@ def _in_double(rule: str, job: JobOptions, dice: random.Random) -> Pair:
 
 
 def _anomalous(rule: str, job: JobOptions, dice: random.Random) -> Pair:
-    """Format the Python stack in each operator of the forward pass, in a job with or without a GPU."""
+    """Format the Python stack in each forward operator, as anomaly detection does; the job may have a GPU or not."""
     job = replace(_on_cpu(job, dice) if dice.random() < 1 / 2 else job, stacks=True)
     amounts = (10_000 * 2**power for power in range(10))
     return _first_costly(
@@ -247,7 +247,7 @@ def _anomalous(rule: str, job: JobOptions, dice: random.Random) -> Pair:
 
 
 def _validating(rule: str, job: JobOptions, dice: random.Random) -> Pair:
-    """Compute one to three batches without gradients in each step of a job without a GPU."""
+    """Add a validation of one to three batches, without gradients, to each step of a job without a GPU."""
     job = replace(_on_cpu(job, dice), stacks=dice.random() < 1 / 2)
     return Pair(rule, job.with_mistake(rule, dice.choice((1, 2, 3))), job)
 
@@ -261,7 +261,7 @@ def _dense_gradients(rule: str, job: JobOptions, dice: random.Random) -> Pair:
 
 
 def _backlog(rule: str, job: JobOptions, dice: random.Random) -> Pair:
-    """Let the host take longer than the device; the device is still busy with work from before the recording."""
+    """Make the host slower than the device, which at first is still busy with work launched before the recording."""
     job = replace(job, stacks=True, reads_loss=False, memory=False)
     return Pair(rule, job.with_mistake(rule, dice.uniform(1.5, 2.5) * step_ns_of(job)), job)
 
@@ -322,7 +322,7 @@ def _in_turn(rule: str, job: JobOptions, dice: random.Random) -> Pair:
 
 
 def _with_branches(job: JobOptions, dice: random.Random) -> JobOptions:
-    """Add two branches: they overlap on two streams, each fill the device, or need each other's results."""
+    """Add two branches that overlap on two streams, that each fill the device, or that need each other's results."""
     kind = dice.choice(("parallel_branches", "full_branches", "dependent_branches"))
     chain_ns = 0.15 * step_ns_of(job) / job.layers
     return job.with_remedy(kind, chain_ns if kind == "dependent_branches" else 300_000)

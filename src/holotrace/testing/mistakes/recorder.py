@@ -150,7 +150,7 @@ class Recorder:
 
     @contextmanager
     def function(self, name: str) -> Iterator[None]:
-        """Record a Python function or module around the `with` block; it takes time even if it is not recorded."""
+        """Record a Python function or module around the `with` block; even unrecorded, the function takes time."""
         self.spend(1_200 + self.amount("python_overhead"))
         self._profiled(_PROFILED_FUNCTION_NS)
         if not self.options.stacks:

@@ -22,14 +22,14 @@ CauseKind = Literal[
 ]
 """The kinds of delays:
 
-    slow_kernel         a layer computes longer on this rank (gloo: an operator)
+    slow_kernel         a layer (with gloo: an operator) takes longer on this rank
     slow_loading        the data loader takes longer
     garbage_collection  Python collects garbage before the forward pass
     python_function     a function of the training script sleeps before the forward pass
     late_start          the first kernel of the step starts long after its launch
     host_gap            before the forward pass, the host does nothing that the profiler records
     slow_host           the host takes longer for every operator, so the device waits for launches
-    slow_microbatch     all layers compute longer in one microbatch
+    slow_microbatch     all layers take longer in one microbatch
 """
 
 Damage = Literal["none", "missing_rank", "missing_sends", "missing_launches", "cut"]
@@ -61,8 +61,8 @@ class Cause:
     """A delay planted on a rank.
 
     step        the step in which the delay happens; None for every step
-    microbatch  the microbatch of slow_microbatch and slow_kernel
-    layer       the layer of slow_kernel, counted within the rank's stage
+    microbatch  for slow_microbatch and slow_kernel, the delayed microbatch
+    layer       for slow_kernel, the delayed layer, counted within the rank's stage
     """
 
     kind: CauseKind

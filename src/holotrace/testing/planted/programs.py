@@ -127,7 +127,7 @@ class Program(ABC):
         ]
 
     def _neighbour(self, *, forward: bool, sends: bool) -> int | None:
-        """Return the rank to which this rank sends, or from which it receives; None at the ends of the pipeline."""
+        """Return the rank that this rank sends to, or else receives from; None at the ends of the pipeline."""
         stage = self.stage + (1 if forward == sends else -1)
         stages = self.options.pipeline_group(self.rank)
         return stages[stage] if 0 <= stage < len(stages) else None

@@ -53,7 +53,7 @@ class Group(NamedTuple):
 class PlannedCall(NamedTuple):
     """One rank's call of an operation: when it starts, when all ranks have arrived, and when it ends.
 
-    key      equal on all ranks of the operation
+    key      identifies the operation; equal on all its ranks
     members  the ranks of the operation
     arrived  equals `start` if the rank waits for no other rank
     """

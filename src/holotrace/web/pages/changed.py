@@ -17,7 +17,7 @@ _WORTH_NAMING = 0.1
 
 
 def changed(control: Headline, test: Headline, operators: OperatorComparison | None) -> str:
-    """Return a sentence about changes of the step time, GPUs and ranks, and the operators that changed most."""
+    """Return a sentence about changes in step time, GPUs and number of ranks, and about the most changed operators."""
     said = _step_clause(control, test) or "The runs cannot be compared by step: at least one of them has no steps"
     reasons = [_gpus_clause(control, test), _ranks_clause(control, test), *_operator_clauses(operators)]
     named = "; ".join(filter(None, reasons))

@@ -35,7 +35,7 @@ from holotrace.web.tables.box import table_box
 
 QUESTION = "What changed from one run to the other?"
 CONTROL = "control"
-"""The address option for the control run; the selectors choose the test run."""
+"""The option in the address that names the control run; the page's selectors choose the test run."""
 
 _QUESTIONS = tuple(reversed(COMPARISONS))
 """The questions about two traces; the question that aligns the traces comes first."""

@@ -50,7 +50,7 @@ export const wrapped = (text, length) => {
 };
 
 /**
- * Return the width that the labels of an axis take away from a title next to them.
+ * Return how much narrower a title must be because of the axis labels beside it.
  * @param {{ ticktext?: unknown[], categoryarray?: unknown[] }} axis
  */
 const besideLabels = ({ ticktext, categoryarray = [] }) =>

@@ -1,5 +1,5 @@
 // Loads the scripts for figures, for tables and for single pages when they are needed. `shell/scripts.py` writes their
-// addresses into the page and explains why the page does not load all of them at once.
+// addresses into the page; its docstring explains why the page does not load all of them at once.
 
 import { fitted } from "./figure_names.js";
 import { dimPagesWithoutData } from "./navigation.js";
@@ -32,7 +32,7 @@ const load = (address) => {
 /** @param {string[]} scripts */
 const loadAll = (scripts) => Promise.all(scripts.map(load));
 
-// Figures: Dash waits for the promise in window.Plotly, which the script of plotly.js replaces with the library.
+// Figures: Dash waits for the promise in window.Plotly; the script of plotly.js replaces this promise with the library.
 const loadPlotly = () => {
   const script = document.getElementById("holotrace-plotly");
   const arrives = () => (window.Plotly ? Promise.resolve() : script ? loaded(script) : loadAll(addresses.plotly));
@@ -65,7 +65,7 @@ const drawInTurn = (types) => {
   };
 };
 
-// Tables: controls and grids are created after the figures are drawn; until then, their places stay empty.
+// Tables: controls and grids are created after the figures are drawn; until then, the page leaves space for them.
 const isDrawing = () =>
   [...document.querySelectorAll("#page .dash-graph")].some((graph) => !graph.querySelector(".main-svg"));
 
@@ -81,7 +81,8 @@ const tablesLoaded = async () => {
 };
 
 /**
- * The React component for `parts/later.py`; it shows its children after the figures or after the scripts of tables.
+ * The React component for `parts/later.py`; it shows its children after the figures are drawn, or after the scripts of
+ * tables are loaded.
  * @param {{ children: unknown, after: "figures" | "tables", height: number }} props
  */
 export const Later = ({ children, after, height }) => {

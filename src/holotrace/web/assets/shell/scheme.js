@@ -1,4 +1,5 @@
-// The colour scheme, light or dark: the visitor's last choice, TensorBoard's scheme, or the system's preference.
+// The colour scheme, light or dark: inside TensorBoard, its scheme; elsewhere, the visitor's last choice or, if there
+// is none, the system's preference.
 
 import * as storage from "./storage.js";
 

@@ -54,7 +54,7 @@ const repeated = async (name, parameters, request, { signal, waiting }) => {
 export const ask = (name, parameters, options = {}) => repeated(name, parameters, {}, options);
 
 /**
- * Return the answer to a request with a body; the server accepts it only from its own pages.
+ * Return the answer to a request with a body; the server accepts such requests only from its own pages.
  * @param {string} name
  * @param {Record<string, string | number>} parameters
  * @param {object} body
@@ -66,7 +66,8 @@ export const send = (name, parameters, body, options = {}) => {
 };
 
 /**
- * Invert `steps_between` of `timeline/query.py`: distances from the previous end, and lengths -> starts.
+ * Return the starts of intervals from their lengths and the distances (`steps`) between each start and the previous
+ * end: the inverse of `steps_between` in `timeline/query.py`.
  * @param {number[]} steps
  * @param {number[]} lengths
  */

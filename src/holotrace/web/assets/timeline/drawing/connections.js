@@ -9,7 +9,7 @@ const MOST_JUMPS = 400;
 const [LEAST_BEND, HEAD_LENGTH, HEAD_WIDTH] = [30, 7, 4];
 
 /**
- * Draw where the critical path continues in another row, except for merged segments, which are too dense.
+ * Draw lines where the critical path continues in another row, but none for merged segments, which are too dense.
  * @param {Painter} painter
  */
 export const drawJumps = (painter) => {

@@ -15,7 +15,7 @@ export class RankClocks {
   }
 
   /**
-   * Set the range of all ranks and, unless the visitor has moved the view, the visible range.
+   * Set the time range of all ranks together and, unless the visitor has moved the view, the visible range.
    * @param {Rank} rank
    */
   measure(rank) {

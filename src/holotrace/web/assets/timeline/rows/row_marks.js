@@ -14,7 +14,7 @@ const BUTTON_PX = 22;
 const [PIN_AT, HIDE_AT] = [2 * BUTTON_PX + 2, BUTTON_PX + 2]; // from the right end of the label
 
 /**
- * Return the button of a row's label at a pixel.
+ * Return which button on a row's label is at a pixel.
  * @param {View} view
  * @param {Item | undefined} item
  * @param {number} x

@@ -47,7 +47,8 @@ export class RowState {
   }
 
   /**
-   * Store the text of the filter, which comes last because it may contain any character; return the part before it.
+   * Store the filter's text and return the part of `text` before it; the filter comes last because it may contain any
+   * character.
    * @param {string} text
    */
   textPart(text) {

@@ -42,7 +42,8 @@ export class Selection {
   }
 
   /**
-   * Request the selected event and store its place; return null after an error, or if another event is selected.
+   * Request the selected event and store its place; return null after an error, or if another event has been selected
+   * meanwhile.
    * @param {Selected} selected
    */
   async located(selected) {
@@ -99,7 +100,7 @@ export class Selection {
   }
 
   /**
-   * Select an event and scroll to its row, without changing the panel; return its place.
+   * Select an event and scroll to its row, without changing the panel; return the event's place.
    * @param {number} rank
    * @param {number} event
    */

@@ -1,4 +1,5 @@
-// Runs a SQL query on the trace, and lists the rows, with buttons to show them on the timeline. Names are never markup.
+// Runs a SQL query on the trace, and lists the rows of the result, with buttons to show them on the timeline. Names are
+// never markup.
 
 import { ask, send } from "../data/server.js";
 import { button, element } from "../elements.js";

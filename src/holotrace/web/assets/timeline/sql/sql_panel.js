@@ -1,4 +1,4 @@
-// The SQL box in the panel; shows a row of the result on the timeline.
+// Opens the SQL box in the panel. If a row of the result is chosen, shows its event or time on the timeline.
 
 import { SqlBox } from "./sql_box.js";
 

@@ -20,7 +20,7 @@ export const heightAfter = (key, height) => {
 };
 
 /**
- * Return a stored height, or the usual one if nothing valid is stored.
+ * Return the stored height, or the default height if nothing valid is stored.
  * @param {string | null} text
  */
 export const heightFrom = (text) => clamp(Number(text) || USUAL, LEAST, MOST);

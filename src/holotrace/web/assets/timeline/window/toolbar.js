@@ -22,7 +22,7 @@ import { durationText, percentText } from "../../units.js";
 const TYPED_MS = 250;
 const TOGGLES = {
   path: ["critical path", "show the events that determine the length of a step, or of the selected span"],
-  findings: ["findings", "show where time is lost: idle devices, waiting, advice"],
+  findings: ["findings", "show where time is lost (idle devices, waiting), with advice"],
   counters: ["counters", "show all counters, or only the first ones"],
   flags: ["flags", "list the flags; a click on the ruler sets one"],
 };
