@@ -50,7 +50,7 @@ ANSWERS = {
 
 
 NUMBER_FIRST = re.compile(r"No |None of |[^;:]*?\d (?:%|[nµm]?s|[KMGT]?i?B|[A-Za-z]{2,})(?!\w)")
-"""The beginning of an answer: a clause with a number and its unit, or one that says there is nothing."""
+"""The beginning of an answer: a clause with a number and its unit, or a clause that begins with `No` or `None of`."""
 
 
 @pytest.fixture(scope="module")

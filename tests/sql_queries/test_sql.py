@@ -121,7 +121,7 @@ def test_workers_write_the_views(job) -> None:
 
 
 class Repeating(InProcessExecutor):
-    """An executor that runs every call twice, as happens when a worker dies."""
+    """An executor that runs every call twice, as if a worker had died and its calls were repeated."""
 
     def submit(self, fn, /, *args, **kwargs) -> Future:
         """Run the call twice."""
@@ -146,7 +146,7 @@ class OnAnotherMachine(InProcessExecutor):
     """A worker that cannot see the temporary folder of the caller."""
 
     def submit(self, fn, /, *args, **kwargs) -> Future:
-        """Run the call while the folder is moved away."""
+        """Run the call while the temporary folder has another name."""
         (folder,) = Path(tempfile.gettempdir()).glob("holotrace-sql-*")
         folder.rename(folder.with_name("away"))
         try:
