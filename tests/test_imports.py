@@ -20,11 +20,11 @@ IMPORTED_BY_NAME = {
     "holotrace/cli/group.py": "a command is imported only when it runs; its module is in a lower layer",
     "holotrace/questions/question.py": "a question imports the computation and tables of its own folder on first use",
     "holotrace/figures.py": "figures load plotly, so each is imported on first use; its module is in a lower layer",
-    "holotrace/questions/result.py": "a result finds its answer, tables and figure in its own folder on first use",
+    "holotrace/questions/result.py": "a result imports its answer, tables and figure from its own folder on first use",
     "holotrace/execution/extras.py": "optional third-party packages",
     "holotrace/export/trace_text.py": "whichever package that decompresses zstd is installed",
     "hta/facade/answers/dashboard.py": "IPython, which is installed in every notebook",
-    "hta/facade/imports/elsewhere.py": "Meta's modules export each other's names, in cycles",
+    "hta/facade/imports/elsewhere.py": "Meta's modules re-export names of each other, in cycles",
     "hta/facade/imports/later.py": "submodules and functions of the facade are imported on first use",
     "hta/facade/imports/modules_later.py": "pandas, plotly and networkx are imported on first use",
 }

@@ -46,7 +46,7 @@ def test_a_view_always_has_the_same_columns(view, make) -> None:
 
 @pytest.mark.parametrize("table", TABLES)
 def test_every_stored_table_is_a_view(table) -> None:
-    """Each view `stored.…` has the columns of the table in a store."""
+    """Each view `stored.…` has the columns that the table of this name has in a store."""
     rows = holotrace.sql(gpu_job().build(), f"FROM stored.{table}")
     assert dict(rows.schema) == {"rank": pl.Int32(), **parquet_types(table)}
 

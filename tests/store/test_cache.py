@@ -130,7 +130,7 @@ def test_a_changed_trace_is_read_again(write_trace: WriteTrace, reader: Counting
 def test_a_change_within_the_resolution_of_time_stamps_is_noticed(
     write_trace: WriteTrace, reader: CountingReader
 ) -> None:
-    """A file rewritten immediately is read again, even if size and time stamp are the same."""
+    """A file that is rewritten right after it was read is read again, even if size and time stamp are the same."""
     path = write_trace("a.json", ["gemm"])
     before = path.stat()
     assert names_in(path, reader) == ["gemm"]

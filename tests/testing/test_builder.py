@@ -37,7 +37,7 @@ def test_a_kernel_is_written_with_its_stream_and_times():
 
 
 def test_a_launch_adds_the_call_and_a_flow_to_the_kernel():
-    """`launch_us` adds a runtime call and a flow arrow to the kernel, with the kernel's correlation."""
+    """`launch_us` adds a runtime call with the kernel's correlation, and a flow arrow from the call to the kernel."""
     launch, kernel, leaves, arrives = written(TraceBuilder().kernel("gemm", start_us=10, duration_us=5, launch_us=2))
 
     assert (launch["cat"], launch["name"], launch["ts"]) == ("cuda_runtime", "cudaLaunchKernel", 2)

@@ -293,7 +293,7 @@ def test_large_requests_are_refused(client) -> None:
 
 
 def test_every_address_in_the_first_page_is_relative_and_of_this_server(client) -> None:
-    """All addresses in the first page are relative; the page works under any path and loads nothing from other hosts."""
+    """All addresses in the first page are relative, so the page works under any path and without other hosts."""
     page = client.get("/").text
     addresses = re.findall(r"""(?:src|href)=["']([^"']+)""", page)
     assert addresses

@@ -47,7 +47,7 @@ class Asking:
         self.run = self.session.runs[0].id
 
     def get(self, name: str, **parameters: object) -> Any:
-        """Request until the answer is ready; return the response."""
+        """Repeat the request until the answer is ready; return the response."""
         for _ in range(200):
             response = self.client.get(f"/timeline/{name}", query_string={"run": self.run, "rank": 0, **parameters})
             if response.status_code != 202:
@@ -56,7 +56,7 @@ class Asking:
         pytest.fail("no answer within ten seconds")
 
     def post(self, name: str, *, query: str, **parameters: object) -> Any:
-        """Send a query, request until the answer is ready, and return the response."""
+        """Send a query repeatedly until the answer is ready; return the response."""
         for _ in range(200):
             address = {"run": self.run, **parameters}
             response = self.client.post(f"/timeline/{name}", query_string=address, json={"query": query})
