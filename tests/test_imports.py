@@ -22,7 +22,7 @@ IMPORTED_BY_NAME = {
     "holotrace/figures.py": "figures load plotly, so each is imported on first use; its module is in a lower layer",
     "holotrace/questions/result.py": "a result imports its answer, tables and figure from its own folder on first use",
     "holotrace/execution/extras.py": "optional third-party packages",
-    "holotrace/export/trace_text.py": "whichever package that decompresses zstd is installed",
+    "holotrace/export/trace_text.py": "one of several packages that decompress zstd: the one that is installed",
     "hta/facade/answers/dashboard.py": "IPython, which is installed in every notebook",
     "hta/facade/imports/elsewhere.py": "Meta's modules re-export names of each other, in cycles",
     "hta/facade/imports/later.py": "submodules and functions of the facade are imported on first use",

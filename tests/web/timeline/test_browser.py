@@ -158,7 +158,7 @@ def test_search_steps_through_the_matches(url, browser) -> None:
 
 @pytest.mark.slow
 def test_a_span_on_the_ruler_is_described(url, browser) -> None:
-    """After a drag on the ruler, totals and busy times of the span are shown; F zooms to it, and the address has it."""
+    """After a drag on the ruler, the span's totals and busy times are shown; F zooms to it, and the address has it."""
     with visit(browser, url) as seen:
         drawn = Drawn(seen)
         drawn.drag(drawn.ruler(100_000), drawn.ruler(200_000))

@@ -264,7 +264,7 @@ def test_a_query_is_answered_by_post(asking) -> None:
 
 
 def test_the_critical_path(asking) -> None:
-    """Without steps, the critical path covers the whole recording, or a requested span."""
+    """Without steps, the path covers the whole recording, or a span until the device work launched in it ends."""
     whole = asking.json("path", start=0, end=400_000, pixels=400)
     part = asking.json("path", start=0, end=400_000, pixels=400, **{"from": 10_000, "to": 60_000})
 
@@ -300,7 +300,7 @@ def test_several_ranks_are_one_file_on_one_clock(asking) -> None:
 
 
 def test_the_last_merged_files_are_kept(tmp_path) -> None:
-    """Two merged files are kept; a third replaces the least recently used one, and all go with the MergedFiles."""
+    """Two merged files are kept; a third replaces the least recently used one; all are deleted in the end."""
     job().write(tmp_path)
     trace = holotrace.open_trace(tmp_path, cache=False)
     files = MergedFiles()
