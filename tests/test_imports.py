@@ -17,14 +17,14 @@ HTA_INTERFACE = Path(hta.__file__).parent
 
 IMPORTED_BY_NAME = {
     "holotrace/catalogue.py": "the catalogue lists its questions by folder name; their modules are in lower layers",
-    "holotrace/cli/group.py": "commands are imported from lower layers when they run",
+    "holotrace/cli/group.py": "a command is imported only when it runs; its module is in a lower layer",
     "holotrace/questions/question.py": "a question imports the computation and tables of its own folder on first use",
-    "holotrace/figures.py": "figures load plotly, so they are imported from lower layers on first use",
-    "holotrace/questions/result.py": "a result finds its answer, tables and figure in its own folder on first use",
-    "holotrace/execution/extras.py": "optional packages of others",
-    "holotrace/export/trace_text.py": "packages that decompress zstd; whichever is installed is imported",
-    "hta/facade/answers/dashboard.py": "IPython, which a notebook brings",
-    "hta/facade/imports/elsewhere.py": "Meta's modules export each other's names, in cycles",
+    "holotrace/figures.py": "figures load plotly, so each is imported on first use; its module is in a lower layer",
+    "holotrace/questions/result.py": "a result imports its answer, tables and figure from its own folder on first use",
+    "holotrace/execution/extras.py": "optional third-party packages",
+    "holotrace/export/trace_text.py": "one of several packages that decompress zstd: the one that is installed",
+    "hta/facade/answers/dashboard.py": "IPython, which is installed in every notebook",
+    "hta/facade/imports/elsewhere.py": "Meta's modules re-export names of each other, in cycles",
     "hta/facade/imports/later.py": "submodules and functions of the facade are imported on first use",
     "hta/facade/imports/modules_later.py": "pandas, plotly and networkx are imported on first use",
 }
@@ -87,7 +87,7 @@ def test_a_cycle_through_a_function_is_detected() -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("root", [SOURCE, HTA_INTERFACE], ids=lambda root: root.name)
 def test_only_a_few_files_import_modules_by_name(root: Path) -> None:
-    """Only files in IMPORTED_BY_NAME use `import_module` or `__import__`, which can hide imports of higher layers."""
+    """Only files in IMPORTED_BY_NAME use `import_module` or `__import__`, which can hide imports from higher layers."""
     users = {
         path.relative_to(root.parent).as_posix()
         for path in root.rglob("*.py")

@@ -199,7 +199,7 @@ def test_a_summary_begins_with_problems_of_the_files(job) -> None:
     assert "do not look like one job: the world sizes are " in lines[0]
     assert lines[1].startswith("Rank 0's file is cut off after ")
     assert lines[2] == "1 file could not be read and is missing here: rank3.json (not a profiler trace: an empty file)."
-    assert lines[3].startswith("These files belong to 2 different jobs, so no verdict covers them all; ")
+    assert lines[3].startswith("These files belong to 2 different jobs, so no single verdict applies to all of them; ")
     assert "The numbers behind this" not in "\n".join(lines)
     assert run("diagnose", job).splitlines()[1:] == lines[:4]
 

@@ -51,7 +51,7 @@ def test_an_error_names_the_file_and_not_the_draft(tmp_path) -> None:
 
 
 def test_a_file_is_on_disk_before_it_appears(tmp_path, monkeypatch) -> None:
-    """The draft is synced before the rename, and the folder after it; `sync=False` syncs neither."""
+    """Writing syncs the draft before the rename and the folder after the rename; `sync=False` syncs neither."""
     done = []
     replace = Path.replace
     monkeypatch.setattr(os, "fsync", lambda _: done.append("sync"))

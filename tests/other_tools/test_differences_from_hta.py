@@ -1,7 +1,7 @@
-"""The numbers on the page of differences from HTA are computed by these tests.
+"""These tests compute the numbers on the docs page that lists the differences from HTA.
 
-A row of the page has the cells quirk, example, HTA, here, reason. `EXAMPLES` maps each example to two answers to the
-same call: the one recorded from HTA, and holotrace's. For `ASKED_BY_HAND`, and for the made-up traces of `QUIRKS`,
+Each row of the page has the cells quirk, example, HTA, here and reason. `EXAMPLES` maps each example to two answers to
+the same call: the one recorded from HTA, and holotrace's. For `ASKED_BY_HAND`, and for the made-up traces of `QUIRKS`,
 HTA's answers come from manual runs and are written into the tests.
 """
 
@@ -55,7 +55,7 @@ Ours = Callable[[TraceAnalysis], str]
 
 
 def us(value: float) -> str:
-    """Format microseconds like the page: whole, or with two decimals if short."""
+    """Format microseconds like the page: without decimals from 100 µs or if whole, otherwise with two."""
     return f"{value:,.0f} µs" if abs(value) >= 100 or float(value).is_integer() else f"{value:,.2f} µs"
 
 
@@ -78,12 +78,12 @@ def temporal(column: str) -> tuple[Theirs, Ours]:
 
 
 def all_kernels(facade: TraceAnalysis) -> pd.DataFrame:
-    """Return every kernel; short ones are not grouped."""
+    """Return the kernel breakdown with a row for every kernel, so no kernels are grouped as `others`."""
     return facade.get_gpu_kernel_breakdown(visualize=False, duration_ratio=1.0, num_kernels=1_000_000)[1]
 
 
 def kernel_time() -> tuple[Theirs, Ours]:
-    """Compare the time of all kernels."""
+    """Compare the total time of all kernels."""
     return (
         lambda htas: us(htas.table("get_gpu_kernel_breakdown.all.1")["sum (us)"].sum()),
         lambda facade: us(all_kernels(facade)["sum (us)"].sum()),
@@ -91,14 +91,14 @@ def kernel_time() -> tuple[Theirs, Ours]:
 
 
 def computing(frame: pd.DataFrame, *, others: bool) -> pd.Series[Any]:
-    """Return the row of rank 0's computation kernels grouped as `others`, or of the kernel with the largest sum."""
+    """Return rank 0's row `others` for computation kernels, or else its row of the kernel with the largest sum."""
     chosen = frame[(frame["rank"] == 0) & (frame["kernel_type"] == "COMPUTATION")]
     chosen = chosen[(chosen["name"] == "others") == others]
     return chosen.sort_values("sum (us)", ascending=False, kind="stable").iloc[0]
 
 
 def grouped(*, others: bool) -> tuple[Theirs, Ours]:
-    """Compare a mean duration in the kernel breakdown, with the default cut-off of each tool."""
+    """Compare a mean duration in the kernel breakdown; each tool groups kernels by its own default cut-off."""
     return (
         lambda htas: us(computing(htas.table("get_gpu_kernel_breakdown.1"), others=others)["mean (us)"]),
         lambda facade: us(
@@ -180,7 +180,7 @@ def backward(frame: pd.DataFrame) -> str:
 
 
 def stragglers(count: int) -> Ours:
-    """Return a function that returns the ranks of `get_potential_stragglers`."""
+    """Return a function that returns, as text, the ranks that `get_potential_stragglers` finds."""
     return lambda facade: str(facade.get_potential_stragglers(num_candidates=count))
 
 
@@ -364,12 +364,12 @@ def cache_of_traces(tmp_path_factory) -> None:
 
 @cache
 def opened(real_traces: Path, name: str) -> TraceAnalysis:
-    """Open a trace; later calls return it again."""
+    """Open a trace; later calls return the same object."""
     return TraceAnalysis({rank: str(next(real_traces.glob(pattern))) for rank, pattern in FILES[name].items()})
 
 
 def shown() -> dict[str, tuple[str, str]]:
-    """Return {example: (HTA's answer, holotrace's answer)} of the page."""
+    """Return {example: (HTA's answer, holotrace's answer)}, as shown on the page."""
     lines = PAGE.read_text(encoding="utf-8").splitlines()
     cells = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines if line.startswith("| ")]
     return {row[1]: (row[2], row[3]) for row in cells if len(row) == CELLS and row[1] != "example"}

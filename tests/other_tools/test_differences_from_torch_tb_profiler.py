@@ -1,8 +1,8 @@
-"""The numbers on the page of differences from the TensorBoard plugin are computed by these tests.
+"""These tests compute the numbers on the docs page that lists the differences from the TensorBoard plugin.
 
-A row of the page has the cells quirk, example, plugin, here, reason. `EXAMPLES` maps each example to the answers of the
-plugin and of holotrace for the same trace. The plugin's answer comes from its recorded results, or from `compat` if
-other tests compare `compat` with these results.
+Each row of the page has the cells quirk, example, plugin, here and reason. `EXAMPLES` maps each example to the answers
+of the plugin and of holotrace for the same trace. The plugin's answer comes from its recorded results, or from `compat`
+if other tests compare `compat` with these results.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ Answer = Callable[[Case], str]
 
 
 def us(value_ns: float) -> str:
-    """Format nanoseconds like the page: in whole microseconds if possible, else with decimals."""
+    """Format nanoseconds in µs like the page: without decimals from 1,000 µs or if whole, otherwise with two."""
     value = value_ns / 1000
     return f"{value:,.0f} µs" if abs(value) >= 1_000 or float(value).is_integer() else f"{value:,.2f} µs"
 
@@ -124,7 +124,7 @@ def kernels_by_table(trace: Trace, compat: Any) -> str:
 
 
 def on_tensor_cores(trace: Trace, compat: Any) -> str:
-    """Return the number of kernel names that use tensor cores."""
+    """Return, as text, how many of the kernels, counted by name, use tensor cores."""
     names = holotrace.kernels(trace, compat=compat).per_kernel
     return f"{names['uses_tensor_cores'].sum()} of {names.height}"
 
@@ -135,7 +135,7 @@ def gpu(column: str) -> tuple[Answer, Answer]:
 
 
 def modules(trace: Trace, compat: Any) -> str:
-    """Return the rows and calls of a module inside another module."""
+    """Return, as text, the number of rows and calls of a module that is inside another module."""
     rows = holotrace.modules(trace, compat=compat).per_module.filter(pl.col("module").str.starts_with("Block"))
     return f"{_counted(rows.height, 'row')} of {rows['call_count'][0]} calls"
 
@@ -221,12 +221,12 @@ EXAMPLES: dict[str, tuple[str, tuple[Answer, Answer]]] = {
 
 @cache
 def opened(name: str, goldens: Path, traces: Path) -> Case:
-    """Open a case; later calls return it again."""
+    """Open a case; later calls return the same object."""
     return case(name, goldens, traces)
 
 
 def shown() -> dict[str, tuple[str, str]]:
-    """Return {example: (plugin's answer, holotrace's answer)} of the page."""
+    """Return {example: (plugin's answer, holotrace's answer)}, as shown on the page."""
     lines = PAGE.read_text(encoding="utf-8").splitlines()
     cells = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines if line.startswith("| ")]
     return {row[1]: (row[2], row[3]) for row in cells if len(row) == CELLS and row[1] != "example"}
@@ -246,7 +246,7 @@ def test_the_page_shows_both_answers(example: str, goldens: Path, real_traces: P
 
 
 def test_holotrace_lists_more_runs_than_the_plugin(real_traces: Path) -> None:
-    """The plugin lists only folders with `.pt.trace.json` or `.pt.trace.json.gz` files; holotrace also lists others."""
+    """The plugin lists only folders with `.pt.trace.json[.gz]` files; holotrace lists folders with any traces."""
     listed = holotrace.find_runs(str(real_traces))
     by_name = {path.parent for ending in ("", ".gz") for path in real_traces.rglob(f"*.pt.trace.json{ending}")}
     assert len(listed.runs) > len(by_name)

@@ -119,7 +119,7 @@ def test_every_view_answers_or_names_the_missing_input(name: str, compat: Compat
 
 @each_case
 def test_compat_has_the_plugins_operators(name: str, goldens: Path) -> None:
-    """With `compat`, each operator has the calls and times of the plugin, if the plugin can read the file."""
+    """With `compat`, each operator has the plugin's call count and times, if the plugin can read the file."""
     answer = plugins_index(goldens)[name]["head"]
     table = holotrace.operators(opened(goldens, name), compat="torch_tb_profiler").per_operator
     if not answer["ok"]:

@@ -50,7 +50,7 @@ ANSWERS = {
 
 
 NUMBER_FIRST = re.compile(r"No |None of |[^;:]*?\d (?:%|[nµm]?s|[KMGT]?i?B|[A-Za-z]{2,})(?!\w)")
-"""The beginning of an answer: a clause with a number and its unit, or one that says there is nothing."""
+"""The beginning of an answer: a clause with a number and its unit, or a clause that begins with `No` or `None of`."""
 
 
 @pytest.fixture(scope="module")
@@ -98,7 +98,7 @@ def test_every_result_of_a_real_recording_shows_itself(entry: Analysis, folder: 
 
 
 def test_a_prompt_shows_the_answer_and_the_size_of_each_table(small: Trace) -> None:
-    """`repr` prints no table, because it may have hundreds of rows; a summary lists its results."""
+    """`repr` prints no table, because tables may have hundreds of rows; the `repr` of a summary lists its results."""
     assert repr(holotrace.communication_overlap(small)) == (
         f"CommunicationOverlap: {ANSWERS['communication_overlap']}\n  per_rank: 2 rows"
     )

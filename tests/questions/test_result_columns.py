@@ -91,7 +91,7 @@ def test_every_declared_column_is_used(answers: list[tuple[Any, tuple[View, ...]
     for result, views in answers:
         used |= {name for _, table in tables_of(result) for name in table.columns}
         used |= {name for view in views for name in view.table(result).columns}
-    shares = {name for name in COLUMNS if name.endswith("_path_fraction")}  # only classes on the path get one
+    shares = {name for name in COLUMNS if name.endswith("_path_fraction")}  # classes off the path get none
     assert set(COLUMNS) - used - shares == set()
     assert used - set(COLUMNS) == set()
 
@@ -135,7 +135,7 @@ def test_sql_views_use_the_same_names() -> None:
 
 
 def test_undeclared_columns_get_heading_and_unit_from_their_names() -> None:
-    """If an SQL query names a column, such as `my_gap_ns`, its heading and unit follow from the name."""
+    """For a column that only an SQL query defines, such as `my_gap_ns`, heading and unit follow from its name."""
     assert [
         (heading_of(name), unit_of(name)) for name in ("my_gap_ns", "my_fraction", "json_bytes", "gpu_work", "n")
     ] == [

@@ -19,10 +19,10 @@ _RESET = struct.pack("ii", 1, 0)  # SO_LINGER: drop unsent bytes and reset the c
 
 @dataclass
 class FaultyProxy:
-    """Forwards bytes, and breaks connections after `after` bytes from the server.
+    """Forwards bytes, and breaks a connection once the server has sent more than `after` bytes on it.
 
-    times   how often a connection breaks; None means always
-    faults  how often a connection has broken
+    times   how many connections to break; None means all
+    faults  how many connections have been broken so far
     """
 
     server: int

@@ -1,6 +1,7 @@
 """Runs a server until the standard input of this program is closed.
 
-If a test run is killed, its end of the pipe closes, so the server does not outlive the test run.
+Standard input is a pipe from the test run. If the test run is killed, the pipe closes, so the server does not outlive
+the test run.
 """
 
 from __future__ import annotations

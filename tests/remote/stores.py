@@ -1,4 +1,4 @@
-"""The stores of the tests: buckets or folders on running servers, and environment variables for their users."""
+"""The stores that the tests use: buckets or folders on running servers, and environment variables for their users."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Store:
     environment  the environment variables of its users
     port         the port of the server that sends the files
     put, get     write and read a file below the root, without fsspec
-    stranger     the environment variables of a user without access; the store refuses the user while the block runs
+    stranger     a context in which the store refuses a user without access; yields the user's environment variables
     """
 
     root: str
@@ -84,7 +84,7 @@ def _s3_user(session, endpoint: str) -> tuple[str, str]:
 
 @contextmanager
 def _s3_stranger(environment: dict[str, str]) -> Iterator[dict[str, str]]:
-    """Make moto check signatures until the block ends, but not longer, as it rejects even valid listing requests."""
+    """Make moto check signatures only until the block ends, because this check rejects even valid listing requests."""
     switch = f"{environment['S3_ENDPOINT']}/moto-api/reset-auth"
     _request(switch, "POST", b"0")
     try:
@@ -151,7 +151,7 @@ _AZURE_KEY = "aHRhJ3MgdGVzdHMgbWFrZSB1cCBhbiBhY2NvdW50IG9mIHRoZWlyIG93biBmb3IgQX
 
 @dataclass(frozen=True)
 class AzureStore(Store):
-    """A store in Azure; its signature allows reading everything until tomorrow."""
+    """A store in Azure, with a signature that allows reading everything until tomorrow."""
 
     signature: str
 

@@ -1,4 +1,4 @@
-"""Every store can be read and written like a disk, and its errors are one line."""
+"""Every store can be read and written like a disk, and each error message is one line."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ pytestmark = [
     pytest.mark.stores,
     pytest.mark.filterwarnings(
         "ignore:Sending a large body:ResourceWarning"
-    ),  # gcsfs and adlfs pass large bodies to aiohttp
+    ),  # aiohttp warns about the large bodies of gcsfs and adlfs
 ]
 
 _SERVER_OF = {"s3": "s3", "gcs": "gcs", "azure": "azure", "hdfs": "hdfs", "webhdfs": "hdfs"}

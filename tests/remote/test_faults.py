@@ -21,7 +21,7 @@ _SERVER_OF = {"s3": "s3", "gcs": "gcs", "azure": "azure", "webhdfs": "hdfs"}
 """Stores that can be reached through a proxy; HDFS cannot, because its NameNode sends clients to the DataNode."""
 
 _SOME = 2_000_000
-"""Bytes before the fault: more than `peek` reads, and fewer than the rest of the file."""
+"""The server sends this many bytes before the fault: more than `peek` reads, but less than the whole file."""
 
 
 @pytest.fixture(
@@ -63,7 +63,7 @@ def no_pauses(monkeypatch) -> None:
 
 
 class Impatient:
-    """Replaces the module asyncio; its `sleep` takes 10 ms."""
+    """Replaces the module `asyncio`, but every `sleep` takes only 10 ms."""
 
     def __getattr__(self, name: str) -> object:
         return getattr(asyncio, name)
@@ -89,7 +89,7 @@ def expect_no_files(folder: Path) -> None:
 
 @pytest.mark.parametrize("fault", ["cut", "silence"])
 def test_reading_survives_a_broken_connection(store, url, large_trace, monkeypatch, fault) -> None:
-    """Reading completes although, in the middle of the file, the connection is reset or silent until the timeout."""
+    """Reading completes even if the connection is reset, or silent until the timeout, in the middle of the file."""
     monkeypatch.setenv("HOLOTRACE_TIMEOUT_S", "1")
     with faulty_proxy(store.port, fault=fault, after=_SOME) as proxy:
         go_through(proxy, store, monkeypatch)
@@ -99,7 +99,7 @@ def test_reading_survives_a_broken_connection(store, url, large_trace, monkeypat
 
 
 def test_a_connection_that_always_breaks_is_a_one_line_error(store, url, monkeypatch, tmp_path) -> None:
-    """If every connection breaks in the middle, the error is one line with the URL, and the cache stays empty."""
+    """If every connection breaks in mid-file, the error is one line with the URL, and the cache stays empty."""
     with faulty_proxy(store.port, after=_SOME, times=None) as proxy:
         go_through(proxy, store, monkeypatch)
         with pytest.raises(UnreadableTraceError) as caught:

@@ -144,7 +144,7 @@ def test_ranks_compared(job) -> None:
 
 
 def test_short_kernels() -> None:
-    """Of kernels of 3, 4 and 10 µs, the query counts two that are shorter than 10 µs."""
+    """Among three kernels of 3, 4 and 10 µs, the query counts two that are shorter than 10 µs."""
     builder = TraceBuilder()
     for start, length in ((0, 3), (20, 10), (40, 4)):
         builder.kernel("a", start_us=start, duration_us=length)

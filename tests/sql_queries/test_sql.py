@@ -46,7 +46,7 @@ def test_a_view_always_has_the_same_columns(view, make) -> None:
 
 @pytest.mark.parametrize("table", TABLES)
 def test_every_stored_table_is_a_view(table) -> None:
-    """Each view `stored.…` has the columns of the table in a store."""
+    """Each view `stored.…` has the columns that the table of this name has in a store."""
     rows = holotrace.sql(gpu_job().build(), f"FROM stored.{table}")
     assert dict(rows.schema) == {"rank": pl.Int32(), **parquet_types(table)}
 
@@ -121,7 +121,7 @@ def test_workers_write_the_views(job) -> None:
 
 
 class Repeating(InProcessExecutor):
-    """An executor that runs every call twice, as happens when a worker dies."""
+    """An executor that runs every call twice, as if a worker had died and its calls were repeated."""
 
     def submit(self, fn, /, *args, **kwargs) -> Future:
         """Run the call twice."""
@@ -146,7 +146,7 @@ class OnAnotherMachine(InProcessExecutor):
     """A worker that cannot see the temporary folder of the caller."""
 
     def submit(self, fn, /, *args, **kwargs) -> Future:
-        """Run the call while the folder is moved away."""
+        """Run the call while the temporary folder has another name."""
         (folder,) = Path(tempfile.gettempdir()).glob("holotrace-sql-*")
         folder.rename(folder.with_name("away"))
         try:

@@ -45,7 +45,7 @@ DAY_S = 86_400
 
 
 class CountingReader:
-    """The real reader, with a count of its calls."""
+    """The real reader, but it counts its calls."""
 
     def __init__(self) -> None:
         """Start with no calls."""
@@ -82,7 +82,7 @@ def entries_in(folder: Path) -> list[Path]:
 
 @pytest.fixture
 def exact_clock(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Trust fresh ctimes, because a test cannot set a ctime back."""
+    """Trust even fresh time stamps, because a test cannot set a file's ctime back."""
     monkeypatch.setattr(cache_entry, "_TIMESTAMP_RESOLUTION_NS", 0)
 
 
@@ -130,7 +130,7 @@ def test_a_changed_trace_is_read_again(write_trace: WriteTrace, reader: Counting
 def test_a_change_within_the_resolution_of_time_stamps_is_noticed(
     write_trace: WriteTrace, reader: CountingReader
 ) -> None:
-    """A file rewritten immediately is read again, even if size and time stamp are the same."""
+    """A file that is rewritten right after it was read is read again, even if size and time stamp are the same."""
     path = write_trace("a.json", ["gemm"])
     before = path.stat()
     assert names_in(path, reader) == ["gemm"]
@@ -280,7 +280,7 @@ def test_only_columns_that_are_read_are_checked(
 
 
 def damage_column(file: Path, name: str) -> None:
-    """Change one byte of a file that belongs only to column `name`."""
+    """In a file, change one byte that belongs only to the column `name`."""
     whole, index = file.read_bytes(), [column.name for column in TABLES["events"]].index(name)
     before = _native.arrow_checksums(file)
     for at in range(len(whole)):
@@ -420,7 +420,7 @@ def test_least_recently_used_entries_are_removed_first(
 def test_a_job_of_many_ranks_measures_the_cache_once(
     write_trace: WriteTrace, cache_folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Adding five entries below the limit computes the cache's size once; doing so each time would be quadratic."""
+    """Adding five entries below the limit measures the cache only once; once per entry would take quadratic time."""
     measurements: list[int] = []
     sweep = cache_room._remove_least_recently_used
     monkeypatch.setattr(
@@ -447,7 +447,7 @@ TraceFile(sys.argv[1], Killed(), cache=True).table("events")
 
 
 def test_leftovers_of_a_killed_process_are_removed(write_trace: WriteTrace, cache_folder: Path) -> None:
-    """A process that adds an entry removes the unfinished entry of a killed process and keeps its own."""
+    """When a process adds an entry, it removes the unfinished entry of a killed process, but not its own."""
     path = write_trace("a.json", ["gemm"])
     subprocess.run([sys.executable, "-c", KILLED, str(path)], check=False)  # noqa: S603 -- own code
     (left,) = entries_in(cache_folder)
@@ -477,7 +477,7 @@ def test_a_folder_of_another_machine_stays_for_a_day(write_trace: WriteTrace, ca
 def test_unfinished_entries_count_toward_the_limit(
     write_trace: WriteTrace, reader: CountingReader, cache_folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Another process's unfinished entry counts toward the limit, so an older entry is removed for a new one."""
+    """Unfinished entries count toward the limit, so an older entry is removed to make room for a new one."""
     first = write_trace("first.json", ["gemm"])
     names_in(first, reader)
     size = sum(file.stat().st_size for file in cache_folder.rglob("*.*"))

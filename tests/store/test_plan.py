@@ -52,7 +52,7 @@ def lacking(rank_trace: RankTrace) -> int:
 
 
 def total(counts: dict[int, int], error: Exception | None = None) -> int:
-    """Add up the counts of the ranks, or raise an error."""
+    """Add up the counts of the ranks, or raise the given error."""
     if error is not None:
         raise error
     return sum(counts.values())
@@ -79,7 +79,7 @@ def test_each_rank_is_visited_once(trace: Trace) -> None:
 
 
 def test_missing_data_affects_only_its_own_plan(trace: Trace) -> None:
-    """A plan that lacks data, on a rank or when results are combined, gets no result; the other plans get theirs."""
+    """If a plan lacks data, on a rank or when its results are combined, it gets no result; other plans get theirs."""
     plans = {**PLANS, "uncombined": Plan(count, partial(total, error=MissingDataError("cannot combine")))}
     answers = run_together(trace, plans, IN_PROCESS)
     missing = {name: str(error) for name, error in answers.missing.items()}
@@ -89,7 +89,7 @@ def test_missing_data_affects_only_its_own_plan(trace: Trace) -> None:
 
 @pytest.mark.slow
 def test_a_rank_that_lacks_data_is_left_out_with_a_finding(trace: Trace) -> None:
-    """A finding says which rank lacks data, and the result covers the others; if all lack it, an error is raised."""
+    """If a rank lacks data, a finding names it and the result covers the others; if all ranks do, it is an error."""
     plan = Plan(lacking, _with_findings)
     expected = _Found([1], ("rank 3 has none", "first"))
     assert run_together(trace, {"plan": plan}, IN_PROCESS).results == {"plan": expected}
@@ -132,7 +132,7 @@ def test_a_failing_rank_is_missing_from_all_results(
 
 @pytest.mark.parametrize("entry", ANALYSES, ids=lambda entry: entry.name)
 def test_the_plan_of_an_analysis_takes_its_options(entry: Analysis) -> None:
-    """A plan takes all options of its analysis with the same defaults, except options for executor and output."""
+    """Except for executor and output, a plan takes all options of its analysis, with the same defaults."""
     options = inspect.signature(entry.compute).parameters.values()
     of_plan = inspect.signature(entry.plan).parameters.values()
     assert [option for option in options if option.name not in {"trace", "job", "executor", "across_ranks"}] == [

@@ -89,7 +89,7 @@ def miscounts_rank_3(rank_trace: RankTrace) -> int:
 
 
 def was_held(rank_trace: RankTrace) -> bool:
-    """Return whether this process has the rank in memory; then read the rank."""
+    """Read the rank; return whether this process already had it in memory."""
     is_held = rank_trace.events_held > 0
     return bool(rank_trace.table("events").height) and is_held
 

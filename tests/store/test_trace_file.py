@@ -98,7 +98,7 @@ def test_a_pickle_contains_no_data(
 
 
 def test_progress_counts_every_byte(write_trace: WriteTrace, open_file: OpenFile) -> None:
-    """Progress receives the file size, steps that add up to it, and the end; for a cached file, it receives nothing."""
+    """Progress receives the file size, steps that add up to it, and the end; a cached file causes no calls."""
     path = write_trace("a.json", ["gemm"])
     for _ in range(2):
         recorder = Recorder()

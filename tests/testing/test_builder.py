@@ -37,7 +37,7 @@ def test_a_kernel_is_written_with_its_stream_and_times():
 
 
 def test_a_launch_adds_the_call_and_a_flow_to_the_kernel():
-    """`launch_us` adds a runtime call and a flow arrow to the kernel, with the kernel's correlation."""
+    """`launch_us` adds a runtime call with the kernel's correlation, and a flow arrow from the call to the kernel."""
     launch, kernel, leaves, arrives = written(TraceBuilder().kernel("gemm", start_us=10, duration_us=5, launch_us=2))
 
     assert (launch["cat"], launch["name"], launch["ts"]) == ("cuda_runtime", "cudaLaunchKernel", 2)
@@ -106,7 +106,7 @@ def test_a_collective_is_an_nccl_kernel_with_args():
 
 
 def test_args_replace_those_of_the_builder_and_none_removes_one():
-    """Given args override the builder's args, and None removes an arg."""
+    """The args of a call override the builder's args, and an arg set to None is removed."""
     (kernel,) = written(
         TraceBuilder().kernel("k", start_us=0, duration_us=1, args={"device": None, "stream": "0x0", "grid": [1, 1, 1]})
     )
@@ -171,7 +171,7 @@ def test_an_unknown_rank_is_rejected():
 
 
 def test_a_builder_without_events_is_an_empty_trace():
-    """Without events, the trace has rank 0 and no events."""
+    """A builder without events builds a trace of rank 0 with an empty table of events."""
     trace = TraceBuilder().build()
 
     assert list(trace.ranks) == [0]
@@ -224,7 +224,7 @@ starts_ns, durations_ns = st.integers(0, 2**61), st.integers(0, 2**52)
 @settings(deadline=None)
 @given(starts_ns, durations_ns)
 def test_every_nanosecond_survives(start_ns, duration_ns):
-    """Start and duration read back exactly, whatever their size."""
+    """Start and duration read back exactly, however large they are."""
     start_us, duration_us = Decimal(start_ns).scaleb(-3), Decimal(duration_ns).scaleb(-3)
     trace = TraceBuilder().kernel("k", start_us=start_us, duration_us=duration_us).build()
 

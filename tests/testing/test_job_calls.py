@@ -28,7 +28,7 @@ def test_nobody_leaves_an_all_reduce_before_all_have_entered() -> None:
 
 
 def test_the_root_of_a_broadcast_does_not_wait() -> None:
-    """Some broadcasts end on the root before another rank enters."""
+    """Some broadcasts end on the root before another rank enters them."""
     broadcasts = simulated_calls(EXACT).calls.filter(family="broadcast").group_by("instance")
     ends = broadcasts.agg((pl.col("end_ns").min() - pl.col("start_ns").max()).alias("length"))
 

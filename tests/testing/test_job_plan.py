@@ -98,7 +98,7 @@ def test_every_rank_waits_for_the_straggler(plan):
 
 
 def test_the_straggler_computes_longer_by_the_delay():
-    """In each step, the straggler computes for 2 ms longer than in the same job without a straggler."""
+    """In each step, the straggler computes 2 ms longer than in the same job without a straggler."""
     slow, even = plan_job(OPTIONS), plan_job(replace(OPTIONS, straggler_rank=None))
 
     def computation_ns(plan):

@@ -45,7 +45,7 @@ def test_state_lengths_count_every_nanosecond_once(chosen):
 @settings(deadline=None)
 @given(works())
 def test_idle_split_adds_up_to_the_idle_time(chosen):
-    """The times per cause add up to the idle time, and short waits are never `other`."""
+    """The times per cause add up to the idle time; none is `other`, because all waits are short."""
     split = idle_split(chosen)
 
     assert sum(split.values()) == len(holes(pairs(chosen)))
@@ -66,7 +66,7 @@ def test_time_before_the_launch_is_host_wait(chosen):
 
 
 def test_a_long_wait_after_the_launch_is_other():
-    """After the launch, a gap of 30 µs is `other`, and a gap of 29.999 µs is `kernel_wait`."""
+    """An idle gap after the launch of the next work is `other` if it lasts 30 µs, and `kernel_wait` if 29.999 µs."""
 
     def gap_of(length_ns):
         return [ShownWork("memory", 7, 0, 0, 10), ShownWork("memory", 7, 5, 10 + length_ns, 40_000)]

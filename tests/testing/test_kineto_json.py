@@ -12,7 +12,7 @@ from holotrace.testing.kineto_json import document, event_text, microseconds
 
 
 def test_an_event_has_one_line_per_key_and_one_for_all_args():
-    """Like Kineto, an event has one line per key, and all args are in one line."""
+    """As in Kineto's files, an event has one line per key, and a single line for all args."""
     event = {"ph": "X", "name": 'a "b"', "ts": microseconds(1_500), "args": {"stream": 7, "grid": [1, 2, 3]}}
 
     assert event_text(event) == (
@@ -37,7 +37,7 @@ def test_a_document_without_events_is_valid():
 @settings(deadline=None)
 @given(st.integers(0, 2**63 - 1))
 def test_microseconds_are_exact_with_three_decimals(time_ns):
-    """`microseconds` keeps every digit of any int64 in nanoseconds."""
+    """`microseconds` converts any int64 number of nanoseconds without losing a digit."""
     text = f"{microseconds(time_ns):f}"
 
     assert text == f"{time_ns // 1_000}.{time_ns % 1_000:03}"

@@ -51,7 +51,7 @@ def parsed(folder, rank_truth):
 
 
 def test_files_are_named_as_torch_names_them(folder, truth):
-    """As in PyTorch, a file name has host, process and time; the folder has a file per rank and the truth file."""
+    """As in PyTorch, file names contain host, process and time; the folder has a file per rank and the truth file."""
     names = [rank.file for rank in truth.ranks]
 
     assert all(re.fullmatch(r"node-\d\d_\d+\.\d{19}\.pt\.trace\.json\.gz", name) for name in names)
@@ -82,7 +82,7 @@ def test_times_are_written_with_three_decimals(folder, truth):
 
 
 def test_the_same_options_give_the_same_bytes(tmp_path):
-    """The same options write equal files, and another seed writes different files."""
+    """With the same options, all files are equal; with another seed, they differ."""
     write_job(tmp_path / "a", **SMALL)
     write_job(tmp_path / "b", **SMALL)
     write_job(tmp_path / "c", **{**SMALL, "seed": 8})

@@ -19,7 +19,7 @@ RECORDINGS = IN_THE_REPOSITORY / "traces" / "planted_causes"
 TRUTHS = {path.parent.name: json.loads(path.read_text()) for path in sorted(RECORDINGS.glob("*/truth.json"))}
 WITH_FUNCTION = [name for name, truth in TRUTHS.items() if truth["function"]]
 TOLERANCE_NS = 300_000
-"""The allowed difference, because the profiler's frame and the job's measurement start and end at different times."""
+"""The allowed difference; the profiler's frame and the job's measurement do not start and end at the same instant."""
 MOST_BYTES = 300_000
 
 

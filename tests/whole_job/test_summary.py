@@ -125,7 +125,7 @@ def test_traces_of_two_jobs_are_a_doubt() -> None:
     builder.rank(1).header(distributedInfo={"rank": 1, "world_size": 64})
     job_summary = summary(builder.build())
     assert job_summary.verdict.startswith(
-        "These files belong to 2 different jobs, so no verdict covers them all; open "
+        "These files belong to 2 different jobs, so no single verdict applies to all of them; open "
     )
     assert re.search(r": rank 0: \S+rank0\S*; rank 1: \S+rank1\S*\.$", job_summary.verdict)
     assert job_summary.doubts == (

@@ -179,7 +179,7 @@ def _of_different_jobs(jobs: Sequence[str]) -> str:
     """Return a sentence that lists the jobs, because a verdict would average over them."""
     count = f"{len(jobs):,} different jobs" if len(jobs) > 1 else "different jobs"
     more = f"; {len(jobs) - MOST_JOBS_NAMED:,} more" if len(jobs) > MOST_JOBS_NAMED else ""
-    return f"These files belong to {count}, so no verdict covers them all; open each job separately: {'; '.join(jobs[:MOST_JOBS_NAMED])}{more}."
+    return f"These files belong to {count}, so no single verdict applies to all of them; open each job separately: {'; '.join(jobs[:MOST_JOBS_NAMED])}{more}."
 
 
 def _plans(questions: Collection[str]) -> dict[str, Plan[Any, Any]]:

@@ -53,7 +53,7 @@ def test_a_packed_table_comes_back_unchanged(rows) -> None:
 
 
 def test_pickling_a_record_packs_its_tables() -> None:
-    """Ten thousand ascending times take less than 3 bytes each; other fields stay unchanged."""
+    """When pickled, ten thousand ascending times take less than 3 bytes each; other fields stay unchanged."""
     record = _Record(pl.DataFrame({"start_ns": range(0, 10_000_000, 1_000)}), "rank 3")
 
     content = pickle.dumps(record)

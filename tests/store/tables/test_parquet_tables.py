@@ -45,7 +45,7 @@ def assert_has_columns(rows: pl.DataFrame, types: pl.Schema) -> None:
 
 
 def test_ids_and_kinds_are_stored_as_text(tmp_path) -> None:
-    """Names and kinds become strings; the rank stated by a collective is in the column `recorded_rank`."""
+    """Names and kinds become strings, and the column `rank` of `collectives` is renamed to `recorded_rank`."""
     trace = TraceBuilder().kernel("gemm", start_us=0, duration_us=1).collective("all_reduce", start_us=2, duration_us=1)
     holotrace.write_store(trace.build(), tmp_path / "job.store")
     events = pl.read_parquet(tmp_path / "job.store" / "rank=0" / "events.parquet", hive_partitioning=False)
@@ -57,12 +57,12 @@ def test_ids_and_kinds_are_stored_as_text(tmp_path) -> None:
 
 
 def test_kinds_have_the_names_of_the_enum() -> None:
-    """KIND_NAMES has the name of each EventKind at the index that equals its number."""
+    """`KIND_NAMES[n]` is the lower-case name of the EventKind with the number n."""
     assert [KIND_NAMES[int(kind)] for kind in EventKind] == [kind.name.lower() for kind in EventKind]
 
 
 def test_a_table_without_rows_has_no_file(tmp_path) -> None:
-    """An empty table has no file and reads back empty; tables that every rank has always have a file."""
+    """A table without rows usually has no file and reads back empty; `events`, `tracks` and `strings` have a file."""
     holotrace.write_store(TraceBuilder().kernel("gemm", start_us=0, duration_us=1).build(), tmp_path / "job.store")
     file_names = {path.stem for path in (tmp_path / "job.store" / "rank=0").glob("*.parquet")}
     assert {"events", "tracks", "strings", "kernels"} <= file_names

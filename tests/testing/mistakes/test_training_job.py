@@ -27,7 +27,7 @@ def test_equal_options_give_equal_files(tmp_path):
     "options", [SMALL, replace(SMALL, ranks=2, steps=3), replace(SMALL, model="images", hidden=128, tokens=64)]
 )
 def test_a_recording_raises_no_doubts_and_has_the_true_step(options, tmp_path):
-    """No work overlaps on a stream, every kernel has its launch, and the step time is diagnosed to within 5 %."""
+    """No work overlaps on a stream, every kernel has its launch, and the diagnosed step time is right within 5 %."""
     job = TrainingJob(options)
     trace = holotrace.open_trace(job.write(tmp_path))
     assert holotrace.trust(trace).doubts.is_empty()
@@ -55,7 +55,7 @@ def test_a_slow_rank_delays_all_ranks():
 
 @pytest.mark.slow
 def test_every_drawn_job_is_another():
-    """Different seeds give different jobs; the same seed gives a pair of jobs, with and without the mistake."""
+    """Different seeds give different jobs; the same seed always gives the same pair, with and without the mistake."""
     assert len({repr(drawn_healthy(seed)) for seed in range(10)}) == 10
     assert drawn_pair("casts", 1) == drawn_pair("casts", 1)
 

@@ -32,7 +32,7 @@ def test_a_delay_costs_every_other_rank_its_length(backend):
 
 
 def test_a_delay_at_the_first_stage_also_costs_the_other_pipelines():
-    """The first stage delays the last stage, and the last stage of the other pipeline waits for it."""
+    """The first stage delays the last stage of its pipeline; the last stage of the other pipeline then waits for it."""
     cause = Cause("slow_kernel", 0, 5 * MS, step=FIRST_STEP)
     options = PlantedOptions(data=2, pipeline=4, microbatches=4, layers=1, jitter=0, causes=(cause,))
     (truth,) = PlantedJob(options).causes
@@ -82,7 +82,7 @@ def test_drawn_jobs_run(seed):
 
 
 def test_a_missing_rank_causes_nothing(tmp_path):
-    """A rank whose file is missing is never the cause."""
+    """If a cause is planted on a rank, the file of another rank is left out."""
     options = PlantedOptions(causes=(Cause("host_gap", 7, MS),), damage="missing_rank")
     assert PlantedJob(options).missing_rank == 6
     assert len(list(PlantedJob(options).write(tmp_path).iterdir())) == 7

@@ -30,7 +30,7 @@ const rankOf = (number, origin) => ({
   path: null,
 });
 
-test("an area names the times of each rank and the rows that are shown", () => {
+test("the text of an area has the time range and the visible rows of each rank", () => {
   const ranks = [rankOf(0, 1_000n), rankOf(7, 1_400n)];
   const span = { start: 500, end: 600, rows: null };
   assert.equal(areasOf(new RowState(), ranks, span), "0:500:600:0-3;7:100:200:0-3");
@@ -61,7 +61,7 @@ const ANSWER = {
   left_out: 0,
 };
 
-test("inner blocks begin where the outer block begins, the widest first", () => {
+test("inner blocks are placed from the left edge of the outer block, the widest first", () => {
   const places = blocksOf(ANSWER).map(({ left, depth, inner }) => [left, depth, inner]);
   assert.deepEqual(places, [[70, 0, []], [0, 0, [3, 2]], [40, 1, []], [0, 1, []]]);
 });
@@ -83,7 +83,7 @@ test("text has a contrast of at least 4.5 to 1 on every event's colour", () => {
 });
 
 /**
- * Return the contrast of black or white on a fill, from the definition of WCAG and of hsl() in CSS.
+ * Return the contrast of black or white text on a fill, computed from the definitions of WCAG and of hsl() in CSS.
  * @param {string} fill
  * @param {string} ink
  */

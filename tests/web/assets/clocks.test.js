@@ -14,7 +14,7 @@ const ORIGIN = 1_795_209_476_000_000_000n;
 const clockOf = (lines) =>
   compared(recorded(ORIGIN + 500n, ORIGIN), { rank: 1, host: "node-1", half_width: 12_000, lines }, ORIGIN + 500n);
 
-test("without lines, only the difference of the origins is added", () => {
+test("a clock without lines adds only the difference of the origins", () => {
   const clock = recorded(ORIGIN + 500n, ORIGIN);
   assert.equal(toAxis(clock, 7), 507);
   assert.equal(fromAxis(clock, 507), 7);
@@ -38,7 +38,7 @@ test("a clock that jumped has one line before the jump and one after it", () => 
   assert.deepEqual([1_500, 10_501].map((time) => fromAxis(clock, time)), [1_000, 1_001]);
 });
 
-test("in a view of 1,500 pixels, a single offset is accurate to a fiftieth of a pixel", () => {
+test("in a view of 1,500 pixels, one offset for the whole view is accurate to a fiftieth of a pixel", () => {
   const clock = clockOf([{ at: String(ORIGIN), offset: 40, drift: 20_000, last: null }]);
   const [start, end] = [3e9, 4e9];
   const offset = offsetAt(clock, (start + end) / 2);

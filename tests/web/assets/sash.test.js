@@ -5,7 +5,7 @@ import { test } from "node:test";
 
 import { heightAfter, heightFrom } from "../../../src/holotrace/web/assets/timeline/window/sash.js";
 
-test("arrow keys change the height by 4 percent, between 10 and 80", () => {
+test("arrow keys change the height by 4 percent of the timeline's height, between 10 and 80 percent", () => {
   assert.equal(heightAfter("ArrowUp", 32), 36);
   assert.equal(heightAfter("ArrowDown", 32), 28);
   assert.equal(heightAfter("ArrowDown", 11), 10);
@@ -13,6 +13,6 @@ test("arrow keys change the height by 4 percent, between 10 and 80", () => {
   assert.deepEqual(["Home", "End", "Enter", "x"].map((key) => heightAfter(key, 50)), [10, 80, 32, undefined]);
 });
 
-test("a stored height that is not a number becomes the default, and numbers are limited to 10 to 80", () => {
+test("a stored height that is not a number becomes the default, and a number is limited to 10 to 80 percent", () => {
   assert.deepEqual([null, "", "x", "-5", "500", "41.5"].map(heightFrom), [32, 32, 32, 10, 80, 41.5]);
 });

@@ -106,7 +106,7 @@ test("pinned rows come first and stay while the others scroll", () => {
   assert.deepEqual(view.rowsBetween(SIZES.ruler, SIZES.ruler + 2), new Map([[3, new Set([1])]]));
 });
 
-test("pinned rows that would fill the view scroll with the others", () => {
+test("if pinned rows would fill the view, they scroll with the other rows", () => {
   const view = openView();
   view.height = SIZES.ruler + 50;
   view.arrange([rank()], new Set(), new RowState("pin.3.0,3.1"));

@@ -52,7 +52,7 @@ FIRST_FIGURES = ("temporal_breakdown", "step_time")
 
 _DOWNLOADED = ("http", "ws")
 _TENSORBOARDS_OWN = "/font-roboto/"
-"""Failed requests for these addresses are TensorBoard's fault: with --path_prefix, it requests its fonts from a wrong address."""
+"""The path of TensorBoard's fonts; with --path_prefix, TensorBoard requests them from a wrong address, which fails."""
 
 
 _SEEN = """() => {

@@ -87,18 +87,18 @@ class Drawn:
         self.page.mouse.up()
 
     def at(self, time_ns: float, rank: int, row: str, depth: int = 0) -> tuple[float, float]:
-        """Return the position on the page of a time in a row."""
+        """Return where a time in a row is drawn on the page."""
         x, y = self.of(f"[it.view.x({time_ns}), it.view.y({self.item(rank, row)}.top) + {depth} * 17 + 8]")  # type: ignore[misc]  # two numbers
         return self.on_page(x, y)
 
     def band(self, kind: str, time_ns: float, rank: int, below: float = 8) -> tuple[float, float]:
-        """Return the position on the page of a time in an overlay's row."""
+        """Return where a time in an overlay's row is drawn on the page."""
         item = f"it.view.items.find((item) => item.kind === '{kind}' && item.rank.number === {rank})"
         x, y = self.of(f"[it.view.x({time_ns}), it.view.y({item}.top) + {below}]")  # type: ignore[misc]  # two numbers
         return self.on_page(x, y)
 
     def ruler(self, time_ns: float) -> tuple[float, float]:
-        """Return the position on the page of a time on the ruler."""
+        """Return where a time on the ruler is drawn on the page."""
         return self.on_page(self.of(f"it.view.x({time_ns})"), RULER_PX / 2)  # type: ignore[arg-type]  # a number
 
     def on_page(self, x: float, y: float) -> tuple[float, float]:

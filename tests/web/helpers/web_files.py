@@ -17,7 +17,7 @@ class WebFiles:
 
     files       {path: content}; a folder is served as a page of links
     has_ranges  whether the server supports byte ranges
-    cuts        how many of the responses above 1,000 bytes are cut off in the middle
+    cuts        how many responses above 1,000 bytes are still to be cut off in the middle
     status      HTTP status that replaces every response
     etag        the version that the server sends; "" sends none
     requests    method, path with query, and byte range of each request

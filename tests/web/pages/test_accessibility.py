@@ -1,6 +1,6 @@
 """Pages of real recordings, light and dark, wide and narrow, fit the window, and axe finds no serious faults.
 
-The script is in the package axe-playwright-python; the rules are listed at https://github.com/dequelabs/axe-core.
+The package axe-playwright-python contains axe's script; https://github.com/dequelabs/axe-core lists its rules.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ RUNS = (
       return table && axe.run(table, { resultTypes: ['violations'], preload: false });
     }""",
 )
-"""Scrolls to the first table before the check, because AG Grid fills the headers of a grid only when it is visible.
+"""Scrolls to the first table before the check, because AG Grid fills a grid's headers only once the grid is visible.
 
 `preload` is off, because it would request every style sheet in each run, for a rule that is off by default.
 """

@@ -116,7 +116,7 @@ def test_a_search_narrows_the_table_and_stays_in_the_address(small, browser) -> 
 @pytest.mark.slow
 @pytest.mark.parametrize("begins", ["typed", *slow_except(["a page on this disk", "a page of another site"], [])])
 def test_the_address_with_the_token_opens_the_pages(browser, tmp_path, begins) -> None:
-    """The token works when typed, in the file that `--open` writes and in a link, and leaves the address bar."""
+    """The token works when typed, in the file that `--open` writes and in a link; the address bar then lacks it."""
     gpu_job().write(tmp_path / "job")
     with bound_server(Session([tmp_path / "job"], cache=False), Address(port=0)) as server:
         threading.Thread(target=server.run, daemon=True).start()
@@ -314,7 +314,7 @@ def test_names_from_a_trace_are_text(tmp_path, browser) -> None:
 
 @pytest.mark.slow
 def test_names_from_a_trace_are_text_on_every_page(tmp_path, browser) -> None:
-    """The names of kernels and runs, with `<img onerror…>`, appear as text on every page."""
+    """Names of kernels and runs that contain `<img onerror…>` appear as text on every page."""
     hostile_job().write(tmp_path / "<img src=x onerror=alert(2)>")
     hostile_job().write(tmp_path / "other")
     with serving(tmp_path) as (session, url), visit(browser, url) as seen:

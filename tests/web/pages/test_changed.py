@@ -32,7 +32,7 @@ def test_the_sentence_names_gpus_and_operators() -> None:
 
     assert changed(CONTROL, test, operators) == (
         "A step takes 124 ms instead of 78 ms (+59 %): A100 → V100; "
-        "CompiledFunction is new (300 µs a step); aten::mm takes 100 µs a step more."
+        "CompiledFunction is new (300 µs per step); aten::mm takes 100 µs more per step."
     )
 
 

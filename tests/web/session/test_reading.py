@@ -22,7 +22,7 @@ def test_progress_is_a_percentage_of_the_file() -> None:
 
 
 def test_ranks_are_counted_until_all_are_done() -> None:
-    """During work on ranks, the text counts those that are done, including failed ones; afterwards it is empty."""
+    """While ranks are processed, the text counts the finished ones, including failed ones; afterwards it is empty."""
     reading = Reading()
     executor = CountingRanks(reading, 3)
     assert [executor.submit(reading.text).result() for _ in range(2)] == ["0 of 3 ranks done", "1 of 3 ranks done"]
@@ -32,7 +32,7 @@ def test_ranks_are_counted_until_all_are_done() -> None:
 
 
 def test_calls_of_another_executor_are_counted_when_they_finish() -> None:
-    """Two passes over three ranks each count to three; afterwards the text is empty."""
+    """In each of two passes over three ranks, the count starts again; afterwards the text is empty."""
     reading = Reading()
     with ThreadPoolExecutor(1) as pool:
         executor = CountingCalls(pool, reading, 3)

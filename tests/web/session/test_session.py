@@ -289,7 +289,7 @@ def test_runs_that_appear_later_are_found(tmp_path, monkeypatch) -> None:
 
 
 def test_work_runs_on_a_worker_thread(tmp_path) -> None:
-    """Requests with the same key share one computation in another thread; after a failure, the next one retries."""
+    """Requests with the same key share one computation in another thread; after a failure, the next request retries."""
     session, calls = opened(tmp_path), []
 
     def fail() -> int:
@@ -307,7 +307,7 @@ def test_work_runs_on_a_worker_thread(tmp_path) -> None:
 
 
 def test_an_unreadable_file_leaves_the_other_ranks(tmp_path) -> None:
-    """If the file of rank 1 is truncated, the trace has rank 0."""
+    """If the file of rank 1 is truncated, the trace still contains rank 0."""
     _, second = gpu_job().write(tmp_path)
     second.with_name("rank_1.json.gz").write_bytes(gzip.compress(b'{"traceEvents": [' + b"x" * 100)[:30])
     session = opened(tmp_path)
@@ -341,7 +341,7 @@ def test_a_store_that_leads_out_of_the_folder_is_not_served(tmp_path) -> None:
 
 
 def test_a_folder_whose_only_trace_cannot_be_read_is_a_run(tmp_path) -> None:
-    """A folder whose only trace is empty or damaged is a run; its overview gives the reason."""
+    """A folder whose only trace is empty or damaged is still a run; its overview says why the trace cannot be shown."""
     gpu_job().write(tmp_path / "good")
     for name, file in (("empty", "rank0.json"), ("cut", "a.pt.trace.json.gz"), ("other", "config.json")):
         (tmp_path / name).mkdir()

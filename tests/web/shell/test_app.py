@@ -123,7 +123,7 @@ def test_the_overview_of_a_cpu_job_shows_its_cpu_side(client, cpu) -> None:
 
 
 def test_a_table_returns_its_rows_sorted_searched_and_grouped(client, gpu) -> None:
-    """The grid can request the rows of a table in order, sorted, searched and grouped."""
+    """The grid can request the rows of a table as they are, sorted, searched or grouped."""
     query, name = f"?view=kernel_breakdown&{gpu}", "kernel_breakdown.1"
     whole = client.rows(query, name, {"startRow": 0, "endRow": 100})
     assert [row["total_ns"] for row in whole["rowData"]] == ["140 µs", "40 µs", "10 µs"]
@@ -193,7 +193,7 @@ def test_selectors_offer_the_ranks_steps_and_devices_of_the_run(client, gpu, tmp
 
 
 def test_the_spans_of_a_run_can_be_selected(tmp_path) -> None:
-    """The address selects one of two recordings of a rank, and the Python code of the page opens it."""
+    """The address selects one of two recordings of a rank, and the page's Python code opens the same recording."""
     for stamp in (1700000000000, 1700000060000):
         (file,) = TraceBuilder().kernel("gemm", start_us=0, duration_us=5).write(tmp_path)
         file.rename(tmp_path / f"host_1.{stamp}.pt.trace.json")
@@ -293,7 +293,7 @@ def test_large_requests_are_refused(client) -> None:
 
 
 def test_every_address_in_the_first_page_is_relative_and_of_this_server(client) -> None:
-    """All addresses in the first page are relative, so it works under any path and loads nothing from other hosts."""
+    """All addresses in the first page are relative, so the page works under any path and without other hosts."""
     page = client.get("/").text
     addresses = re.findall(r"""(?:src|href)=["']([^"']+)""", page)
     assert addresses

@@ -70,7 +70,7 @@ def layout(client: WebClient, address: str | None, **headers: str) -> str:
 
 
 class Named(HTMLParser):
-    """Collects the addresses in a page, including addresses that load later."""
+    """Collects the addresses in a page, including those of files that load later."""
 
     def __init__(self, html: str) -> None:
         super().__init__()
@@ -218,7 +218,7 @@ def test_the_page_appears_without_referer(url, browser, referer) -> None:
 @pytest.mark.browser
 @pytest.mark.timeout(300)
 def test_a_run_selected_before_the_address_names_one_is_shown(tmp_path, browser) -> None:
-    """If the user selects a run while the address names none, it replaces the default, which is the first run."""
+    """If the address names no run, a run that the user selects replaces the default, which is the first run."""
     for name in ("first", "second"):
         gpu_job().write(tmp_path / name)
     session = Session([tmp_path])
@@ -235,7 +235,7 @@ def test_a_run_selected_before_the_address_names_one_is_shown(tmp_path, browser)
 @pytest.mark.browser
 @pytest.mark.timeout(300)
 def test_a_figure_that_needs_all_of_plotly_gets_it(url, browser) -> None:
-    """The icicle chart of modules loads all of plotly.js; pages visited before and after it are also drawn."""
+    """The icicle chart of modules loads the full plotly.js; figures visited before and after it are drawn too."""
     with visit(browser, url) as seen:
         asked: list[str] = []
         seen.page.on("request", lambda sent: asked.append(sent.url))

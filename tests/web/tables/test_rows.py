@@ -90,7 +90,7 @@ def test_a_cell_has_the_text_of_the_terminal_and_the_exact_value() -> None:
     ],
 )
 def test_any_request_returns_rows(raw) -> None:
-    """Requests with invalid ranges, columns or searches get at most the five rows of the table."""
+    """Requests with invalid ranges, columns or searches are answered, with at most the five rows of the table."""
     texts, count = rows_of().answer(Request.from_grid(raw, {"not": "a text"}))
     assert count == 5
     assert len(texts) <= 5

@@ -158,7 +158,7 @@ def test_search_steps_through_the_matches(url, browser) -> None:
 
 @pytest.mark.slow
 def test_a_span_on_the_ruler_is_described(url, browser) -> None:
-    """A span dragged on the ruler shows busy rows and totals; F zooms to the span, and the address contains it."""
+    """After a drag on the ruler, the span's totals and busy times are shown; F zooms to it, and the address has it."""
     with visit(browser, url) as seen:
         drawn = Drawn(seen)
         drawn.drag(drawn.ruler(100_000), drawn.ruler(200_000))
@@ -313,7 +313,7 @@ def test_the_canvas_has_the_colours_of_the_page(url, browser, scheme, expected) 
 
 
 def test_a_row_of_a_table_leads_to_the_timeline(url, browser) -> None:
-    """A table row links to its event on the timeline or, if it has none, to its time or else to its name."""
+    """A table row links to its event on the timeline; without an event, to its time; without a time, to its name."""
     with visit(browser, url) as seen:
         link = "window.dash_clientside.holotrace.timeline([[{}]])[0]"
         row = "{'rank|exact': '1', rank: '1', 'name|exact': 'gemm'%s}"
@@ -344,7 +344,7 @@ def test_a_click_on_a_table_goes_to_the_timeline(url, browser) -> None:
 
 @pytest.mark.slow
 def test_a_row_about_one_event_leads_to_that_event(url, browser) -> None:
-    """The link of a segment of the critical path selects exactly its event, not one with the same name."""
+    """The link of a segment of the critical path selects exactly its event, not another event with the same name."""
     with visit(browser, url.replace("view=timeline", "view=critical_path")) as seen:
         table = seen.page.locator("#page section.holotrace-table", has_text="The longest segments of each path")
         row = table.locator(".ag-center-cols-container .ag-row").first
@@ -372,7 +372,7 @@ def test_the_time_in_the_address_is_shown(url, browser) -> None:
 
 @pytest.mark.slow
 def test_the_time_in_the_address_may_be_on_the_clock_of_a_rank(tmp_path, browser) -> None:
-    """`at=1:START-END` selects a span in the times of rank 1's file, which has another clock, and shows rank 1."""
+    """The times in `at=1:START-END` are on rank 1's clock; the span is selected on the axis, and rank 1 is shown."""
     write_job(tmp_path, ranks=2, ranks_per_host=1, steps=2, clock_offset_us=50_000)
     with serving(tmp_path) as address:
         with visit(browser, address) as seen:
@@ -405,7 +405,7 @@ def test_ranks_that_are_left_out_are_counted(url, browser, monkeypatch) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize(("chosen", "title"), [("", "2 ranks"), ("&ranks=1", "rank 1")])
 def test_perfetto_on_its_site_gets_the_trace_by_message(url, browser, chosen, title) -> None:
-    """The page sends PING to Perfetto's window and, after PONG, the trace file, or a file of all ranks on one clock."""
+    """The page sends PING to Perfetto's window and, after PONG, the trace file; several ranks are merged first."""
     stand_in = """
         window.opener && window.addEventListener("message", ({ data, source, origin }) => {
             if (data === "PING") { source.postMessage("PONG", origin); }

@@ -104,7 +104,7 @@ def test_the_path_of_a_step() -> None:
 
 
 def test_the_path_equals_that_of_the_analysis() -> None:
-    """The path has the times of `holotrace.critical_path`; when zoomed out, segments merge and their count is kept."""
+    """The path has the times of `holotrace.critical_path`; when zoomed out, segments are merged but still counted."""
     trace = gpu_job().build()
     near, far = (path_of(trace, Window(0, 200_000, pixels)) for pixels in (2_000, 1))
     table = critical_path(trace).per_class.filter(pl.col("rank") == 0)
@@ -116,7 +116,7 @@ def test_the_path_equals_that_of_the_analysis() -> None:
 
 
 def test_an_idle_gap_says_when_the_next_work_is_launched() -> None:
-    """The finding about 40 idle µs says that the next work is launched after 20 µs of the gap; rank 1 has no gap."""
+    """The finding about 40 idle µs says that the next work is launched 20 µs into the gap; rank 1 has no gap."""
     trace = gpu_job().build()
 
     assert list(idle_findings(trace.ranks[0])) == [

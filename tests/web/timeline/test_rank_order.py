@@ -29,7 +29,7 @@ def result(**columns: Sequence[object]) -> Stragglers:
 
 
 def test_the_late_rank_and_the_median_come_first() -> None:
-    """Rank 2 causes more waiting than rank 4; of the other ranks, rank 3 has the median wait."""
+    """Rank 2, which causes most waiting, comes first; then rank 3, which has the median wait of ranks 0, 1 and 3."""
     order = rank_order(
         result(
             rank=[0, 1, 2, 3, 4],

@@ -47,7 +47,7 @@ class Asking:
         self.run = self.session.runs[0].id
 
     def get(self, name: str, **parameters: object) -> Any:
-        """Request until the answer is ready; return the response."""
+        """Repeat the request until the answer is ready; return the response."""
         for _ in range(200):
             response = self.client.get(f"/timeline/{name}", query_string={"run": self.run, "rank": 0, **parameters})
             if response.status_code != 202:
@@ -56,7 +56,7 @@ class Asking:
         pytest.fail("no answer within ten seconds")
 
     def post(self, name: str, *, query: str, **parameters: object) -> Any:
-        """Send a query, request until the answer is ready, and return the response."""
+        """Send a query repeatedly until the answer is ready; return the response."""
         for _ in range(200):
             address = {"run": self.run, **parameters}
             response = self.client.post(f"/timeline/{name}", query_string=address, json={"query": query})
@@ -88,7 +88,7 @@ def event(asking: Asking, name: str) -> int:
 
 
 def test_ranks_and_rows(asking) -> None:
-    """`ranks` returns the requested ranks that exist; `rows` returns labels, and the origin in full."""
+    """`ranks` returns the requested ranks that exist; `rows` returns labels, and the origin with all its digits."""
     rows = asking.json("rows")
 
     assert asking.json("ranks") == {"ranks": [0, 1], "count": 2}
@@ -226,14 +226,14 @@ def test_counters(asking) -> None:
 
 
 def test_a_span_of_time(asking) -> None:
-    """For the second half of the kernel, a span of the stream's row has 100 µs."""
+    """A span over the second half of the kernel counts 100 µs for the row of its stream."""
     answer = asking.json("span", start=150_000, end=400_000, rows="2,77")
 
     assert answer == {"rows": [[2, 100_000, 1]]}
 
 
 def test_totals_of_an_area(asking) -> None:
-    """An area over the second half of the kernel on both ranks counts 2 events of 100 µs self time; the longest is on rank 0."""
+    """An area over the second half of the kernel on both ranks counts 2 events, each with 100 µs of self time."""
     answer = asking.json("totals", areas="0:150000:400000:2,77;1:150000:400000:2", by="total_ns")
 
     [[name, kind, *numbers, rank, longest]] = answer["rows"]
@@ -264,7 +264,7 @@ def test_a_query_is_answered_by_post(asking) -> None:
 
 
 def test_the_critical_path(asking) -> None:
-    """Without steps, the critical path covers the whole recording, or a requested span."""
+    """Without steps, the path covers the whole recording, or a span until the device work launched in it ends."""
     whole = asking.json("path", start=0, end=400_000, pixels=400)
     part = asking.json("path", start=0, end=400_000, pixels=400, **{"from": 10_000, "to": 60_000})
 
@@ -300,7 +300,7 @@ def test_several_ranks_are_one_file_on_one_clock(asking) -> None:
 
 
 def test_the_last_merged_files_are_kept(tmp_path) -> None:
-    """Two merged files are kept; a third replaces the least recently used, and in the end all files are deleted."""
+    """Two merged files are kept; a third replaces the least recently used one; all are deleted in the end."""
     job().write(tmp_path)
     trace = holotrace.open_trace(tmp_path, cache=False)
     files = MergedFiles()
@@ -341,7 +341,7 @@ def test_a_link_in_place_of_a_file_is_not_merged(tmp_path) -> None:
 
 
 def test_a_store_has_no_trace_file(tmp_path) -> None:
-    """For a store, `file` returns 404 even if its manifest names a trace, because that path may lead anywhere."""
+    """For a store, `file` returns 404 even if its manifest names a trace, because a manifest could name any file."""
     trace = job().build()
     secret = tmp_path / "secret"
     secret.write_text("secret")

@@ -27,7 +27,7 @@ def without(*rows: str) -> list[str]:
 
 @pytest.mark.slow
 def test_a_pinned_row_stays_at_the_top(url, browser) -> None:
-    """The pin button on a label keeps the row visible while other rows scroll; the address records it."""
+    """The pin button on a label keeps the row visible while other rows scroll; the address lists pinned rows."""
     with visit(browser, url) as seen:
         drawn = Drawn(seen)
         assert drawn.of(SHOWN) == ALL

@@ -53,13 +53,13 @@ def _operator_clauses(operators: OperatorComparison | None) -> list[str]:
     whole = float(table["difference_ns_per_step"].abs().sum())
     worth = table.filter(difference.abs() >= _WORTH_NAMING * whole).head(MOST_NAMED)
     columns = ("operator", "change", "difference_ns_per_step")
-    per_step = " a step" if operators.sides["step_count"].min() else ""
+    per_step = " per step" if operators.sides["step_count"].min() else ""
     rows = worth.select(columns).iter_rows()
     return [_operator_clause(operator, change, ns, per_step) for operator, change, ns in rows]
 
 
 def _operator_clause(operator: str, change: str, difference_ns: float, per_step: str) -> str:
-    took = f"{duration_text(abs(difference_ns))}{per_step}"
+    took = duration_text(abs(difference_ns))
     if change in ("added", "deleted"):
-        return f"{printable(operator)} is {'new' if change == 'added' else 'gone'} ({took})"
-    return f"{printable(operator)} takes {took} {'more' if difference_ns > 0 else 'less'}"
+        return f"{printable(operator)} is {'new' if change == 'added' else 'gone'} ({took}{per_step})"
+    return f"{printable(operator)} takes {took} {'more' if difference_ns > 0 else 'less'}{per_step}"

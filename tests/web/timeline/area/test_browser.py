@@ -52,7 +52,7 @@ def test_the_totals_of_an_area(url, browser) -> None:
 
 @pytest.mark.slow
 def test_the_flame_graph_of_an_area(url, browser) -> None:
-    """Steps are the outer blocks, operators the inner; arrow keys select a block, and Enter shows it in full width."""
+    """Steps are the outer blocks, operators the inner; arrow keys select a block, and Enter shows it at full width."""
     with visit(browser, f"{url}&{BOTH_STEPS}") as seen:
         drawn = Drawn(seen)
         graph = drawn.details.locator(".holotrace-flames-graph")

@@ -53,7 +53,7 @@ def test_the_name_is_followed_over_the_rows() -> None:
 
 
 def test_the_number_counts_from_one() -> None:
-    """The second of three gemm kernels is number 2 of 3; after the third, the selection stays there."""
+    """The second of three gemm kernels is number 2 of 3; the third has no next kernel and stays number 3."""
     first = int(INDEX.event_index[INDEX.events.start.argmin()])
     second = neighbour(INDEX, first, 1, of="name", rows=ROWS)
     last = neighbour(INDEX, first, 2, of="name", rows=ROWS)
@@ -76,7 +76,7 @@ def test_calls_are_followed_at_their_depth() -> None:
 
 
 def test_an_unknown_event_is_refused() -> None:
-    """An event that is not on the rank has no neighbours."""
+    """Asking for the neighbour of an event that is not on the rank raises an error."""
     with pytest.raises(InvalidOptionError, match="event 99 is not on the timeline"):
         neighbour(INDEX, 99, 1, of="row", rows=ROWS)
 

@@ -37,7 +37,7 @@ def test_rows_are_texts_with_all_digits() -> None:
 
 
 def test_a_row_is_an_event_or_a_time() -> None:
-    """A row with `event_index` links to the event, a row with only `start_ns` to the time, other rows to nothing."""
+    """A row with `event_index` links to the event, a row with only `start_ns` to the time, any other to nothing."""
     event = sql_answer(job(), "SELECT rank, event_index, start_ns FROM kernels WHERE rank = 1")
     time = sql_answer(job(), "SELECT rank, start_ns, duration_ns FROM kernels ORDER BY rank")
     start = sql_answer(job(), "SELECT rank, start_ns FROM kernels WHERE rank = 0")

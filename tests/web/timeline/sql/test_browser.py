@@ -63,7 +63,7 @@ def test_a_time_without_an_event_is_shown(url, browser) -> None:
 
 @pytest.mark.slow
 def test_a_wrong_query_gets_its_reason(url, browser) -> None:
-    """An invalid query stays in the box with the reason beside it; a query from the address is not run at once."""
+    """An invalid query stays in the box with the reason beside it; a query in the address waits for *run*."""
     with visit(browser, f"{url}&sql=SELECT+nothing+FROM+kernels") as seen:
         drawn = Drawn(seen)
         seen.page.get_by_role("button", name="SQL").click()
