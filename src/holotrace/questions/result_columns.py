@@ -628,7 +628,9 @@ STRAGGLER_COST = (
         "M_W: part of the slowdown that vanishes if the slowest 3 % of the workers take ideal times",
         "worker share",
     ),
-    _fraction("stage_fraction", "M_S: part of the slowdown that vanishes if the last stage takes ideal times", "stage share"),
+    _fraction(
+        "stage_fraction", "M_S: part of the slowdown that vanishes if the last stage takes ideal times", "stage share"
+    ),
 )
 """The cost of stragglers."""
 
