@@ -44,12 +44,12 @@ def _of_recording(result: Diagnosis) -> str:
 
 def finding_texts(result: Diagnosis) -> list[tuple[dict[str, Any], str]]:
     """Return the findings that are not part of another finding, each with a sentence about its cost and cause."""
-    step_count = result.headline["step_count"][0]
-    return [(row, _finding_text(row, _whole(row["rule"], step_count))) for row in shown_findings(result)]
+    return [(row, _with_cost(row, _whole(result, row["rule"]))) for row in shown_findings(result)]
 
 
-def _whole(rule: str, step_count: int) -> str:
+def _whole(result: Diagnosis, rule: str) -> str:
     """Name the time that a cost is compared with; for first calls, not `each step`, because they happen only once."""
+    step_count = result.headline["step_count"][0]
     if not step_count:
         return "the recording"
     if rule != "first_calls":
@@ -57,12 +57,21 @@ def _whole(rule: str, step_count: int) -> str:
     return "the recorded step" if step_count == 1 else "the mean recorded step"
 
 
-def _finding_text(row: dict[str, Any], whole: str) -> str:
-    text: str = row["finding"]
-    if row["stake_ns"] is None:
-        return text
+def _with_cost(row: dict[str, Any], whole: str) -> str:
+    """Return a finding as a line of a list, which begins with the cost."""
+    share = "" if row["stake_ns"] is None else f"{_cost(row)} of {whole} ({percent_text(row['stake_fraction'])}): "
+    return f"{share}{row['finding']}"
+
+
+def _as_clause(row: dict[str, Any], whole: str) -> str:
+    """Return a finding as part of a sentence."""
+    loss = "" if row["stake_ns"] is None else f"{whole} loses {_cost(row)} ({percent_text(row['stake_fraction'])}): "
+    return f"{loss}{row['finding']}"
+
+
+def _cost(row: dict[str, Any]) -> str:
     error = f" ± {duration_text(row['stake_error_ns'])}" if row["stake_error_ns"] else ""
-    return f"{_LIMITS[row['basis']]}{duration_text(row['stake_ns'])}{error} of {whole} ({percent_text(row['stake_fraction'])}): {text}"
+    return f"{_LIMITS[row['basis']]}{duration_text(row['stake_ns'])}{error}"
 
 
 def _device_clause(row: dict[str, Any]) -> str:
@@ -92,7 +101,8 @@ def _cut_off(count: int) -> str:
 
 
 def _first(result: Diagnosis) -> str | None:
-    return next((text for row, text in finding_texts(result) if row["rule"] not in ABOUT_RECORDING), None)
+    first = next((row for row in shown_findings(result) if row["rule"] not in ABOUT_RECORDING), None)
+    return None if first is None else _as_clause(first, _whole(result, first["rule"]))
 
 
 def _without_findings(result: Diagnosis) -> str:

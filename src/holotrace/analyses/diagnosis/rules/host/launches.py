@@ -356,8 +356,8 @@ def _say_launch_bound(cases: Sequence[RankCase]) -> Said:
             "the data loader.",
         )
     return Said(
-        f"the GPU waits for the host to launch work: {_kernels(words['kernels'])} per step, "
-        f"{duration_text(words['kernel_ns'])} each on average; it waits longest for {cases[0].place.operator}{in_line(cases[0].place)}",
+        f"the GPU waits for the host to launch work ({_kernels(words['kernels'])} per step, "
+        f"{duration_text(words['kernel_ns'])} each on average), longest for {cases[0].place.operator}{in_line(cases[0].place)}",
         _fewer_launches(words) or _INTO_GRAPHS,
     )
 

@@ -354,7 +354,7 @@ def _say_slow(cases: Sequence[RankCase]) -> Said:
 
 def _say_uneven(cases: Sequence[RankCase]) -> Said:
     return Said(
-        f"{_in_turn(cases)} has more work than the others, mostly {cases[0].words['cause']}",
+        f"{_in_turn(cases)} has more work than the others and keeps them waiting, mostly because of {cases[0].words['cause']}",
         _EQUAL_SIZES if cases[0].words["has_sizes"] else _UNKNOWN_SIZES,
     )
 
@@ -374,14 +374,15 @@ def _say_jitter(cases: Sequence[RankCase]) -> Said:
     where = "" if rank is None else f" (on rank {rank})"
     is_shared = cases[0].words["is_training"] or (kind == "launch_delay" and not cases[0].words["has_devices"])
     return Said(
-        f"{_in_turn(cases)} is late for a reason that changes from step to step, most often {cases[0].words['cause']}{where}",
+        f"{_in_turn(cases)} is late and keeps the others waiting, for a reason that changes from step to step, most often "
+        f"{cases[0].words['cause']}{where}",
         _CALM if is_shared else _CALMER.get(kind, _CALM),
     )
 
 
 def _in_turn(cases: Sequence[RankCase]) -> str:
     """Return the beginning of the sentence about waiting that no single rank causes."""
-    return f"{'more waiting' if cases[0].words['others'] else 'waiting'} between ranks: each rank in turn"
+    return f"{'apart from what other findings explain, ' if cases[0].words['others'] else ''}each rank in turn"
 
 
 _CALM = (

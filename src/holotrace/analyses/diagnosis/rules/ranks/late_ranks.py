@@ -136,15 +136,18 @@ _LOOK = "Speed up this work on the late rank, or give each rank an equal share o
 def _say(cases: Sequence[RankCase]) -> Said:
     words = cases[0].words
     often = f" in {words['late_count']} of {words['steps']} steps" if words["late_count"] < words["steps"] else ""
-    largest = "many small causes, the largest " if words["is_spread"] else _SLOWER if has_same_work(words) else ""
     return Said(
-        f"rank {words['rank']} is late{often} and causes {percent_text(words['fraction'])} of all waiting between ranks: "
-        f"{largest}{words['cause']}{_more_calls(words)}",
+        f"rank {words['rank']} is late{often} and causes {percent_text(words['fraction'])} of all waiting between ranks, "
+        f"{_reason(words)}{words['cause']}{_more_calls(words)}",
         _way_out(words),
     )
 
 
-_SLOWER = "it needs longer than the other ranks for the same work, mostly "
+def _reason(words: Mapping[str, Any]) -> str:
+    """Return the words in front of the cause."""
+    if words["is_spread"]:
+        return "for many small reasons, the largest of which is "
+    return "because it needs longer for the same work, mostly for " if has_same_work(words) else "mostly because of "
 
 
 def _more_calls(words: Mapping[str, Any]) -> str:
