@@ -22,7 +22,7 @@ class Peaks(NamedTuple):
 
     table        resource (a precision, or "memory"), is_matrix, peak in FLOP/s or bytes/s, source
     cache_bytes  size of the last-level cache; 0 if unknown
-    is_attained  true if the device is unknown, and the peaks are the best rates in this trace
+    is_attained  whether the peaks are the best rates in this trace, because the device is unknown
     """
 
     table: pl.DataFrame
@@ -50,8 +50,8 @@ def with_floors(operators: pl.DataFrame, peaks: Peaks) -> pl.DataFrame:
     """Add rates, lower bounds and contradictions to the operators.
 
     The lower bound of a call is the larger of flops / peak and bytes / bandwidth. If the peak of the precision is
-    unknown, it is bytes / bandwidth. If the lower bound exceeds the measured time, `contradiction` gives the
-    reason.
+    unknown, the lower bound is bytes / bandwidth. If the lower bound exceeds the measured time, `contradiction` gives
+    the reason.
     """
     calls, busy = pl.col("call_count"), pl.col("busy_ns")
     seconds = pl.when(busy > 0).then(busy / 1e9)

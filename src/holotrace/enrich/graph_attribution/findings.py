@@ -32,7 +32,7 @@ _WAY_OUT = (
 
 @derived
 def graph_findings(rank_trace: RankTrace) -> tuple[str, ...]:
-    """Return findings on how much of the time in graphs is attributed, and on how to attribute the rest."""
+    """Return findings on how much of the time in CUDA and HIP graphs is attributed, and how to attribute the rest."""
     if not may_graft(rank_trace) or replayed_work(rank_trace).is_empty():
         return ()
     work = attributed_work(rank_trace)
