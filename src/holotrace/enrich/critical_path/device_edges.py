@@ -23,7 +23,7 @@ from holotrace.store.derived import derived
 from holotrace.store.trace import RankTrace
 
 _LONG_DELAY_NS = 30_000
-"""Work starts within this time after both its launch and the previous work on its stream, if nothing else delays it."""
+"""If nothing delays work, it starts within this time after its launch and after the previous work on its stream."""
 _SOON_NS = 20_000
 """Work that waits for other work starts within this time after the other work ends."""
 

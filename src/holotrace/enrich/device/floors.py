@@ -130,8 +130,8 @@ def _peak(peaks: Peaks, resource: str, *, is_matrix: bool) -> float | None:
 def attained_rates(operators: pl.DataFrame, cache_bytes: float = 0) -> pl.DataFrame:
     """Return the best attained rate of each precision and of the memory, from calls that are long enough.
 
-    Calls whose data may stay in a cache of size `cache_bytes` are ignored for the rate of the memory, because the cache
-    may have served them.
+    The rate of the memory ignores calls whose data fits into a cache of `cache_bytes`, because their data may have come
+    from the cache.
 
     Returns:
         The columns of `Peaks.table`.

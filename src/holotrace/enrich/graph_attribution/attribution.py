@@ -172,7 +172,7 @@ class _Choice:
         return self._known_shapes[number]
 
     def _of_size(self, batch_size: int | None) -> list[int]:
-        """Return the captures for a batch size, or for the next larger one; all captures if neither exists."""
+        """Return the captures for a batch size, or for the next larger one; if there are none, return all captures."""
         captures = [number for number, one in enumerate(self._candidates) if one.sequence.how == CAPTURE]
         sizes = {self._candidates[number].sequence.batch_size for number in captures} - {None}
         padded = min(

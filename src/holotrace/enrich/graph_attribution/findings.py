@@ -69,9 +69,9 @@ def _doubts(rank_trace: RankTrace) -> Iterator[str]:
     doubtful = sum(replay.match is not None and not replay.match.is_sure for replay in of_replays)
     if doubtful:
         yield (
-            f"for {doubtful:,} of {len(of_replays):,} graph replays, the shapes may belong to another batch size: "
-            "several captures contain the same kernels. Write the batch size into the annotations of replays and "
-            "captures, such as bs=8"
+            f"for {doubtful:,} of {len(of_replays):,} graph replays, the shapes may belong to another batch size, "
+            "because several captures contain the same kernels. Write the batch size into the annotations of replays "
+            "and captures, such as bs=8"
         )
 
 

@@ -125,7 +125,7 @@ def _equal_share(kernels: _Rows, parts: list[_Anchors]) -> float:
 
 
 def _layer_counts(kernels: _Rows) -> list[int]:
-    """Return each number n that may be the number of layers: some kernel occurs n times, or a small multiple."""
+    """Return each possible number of layers n, such that some kernel occurs n times or a small multiple of n times."""
     occurrences = np.unique(np.unique(kernels, return_counts=True)[1])
     numbers = {
         int(count) // repeats

@@ -269,7 +269,10 @@ def _owners(
 
 
 def _with_backward(owners: _Owners, parent: _Rows, part: _Rows, caller: _Rows) -> _Owners:
-    """For each range of the backward pass (`part`) without a line, set the line of its `caller` or of the range around it."""
+    """Set the line of each range of the backward pass (`part`) that has none.
+
+    It is the line of its `caller` or of the closest range around the caller that has a line.
+    """
     around = itself_or_above(parent, owners.line != NO_PARENT, caller)
     known = (around != NO_PARENT) & (owners.line[part] == NO_PARENT)
     part, around = part[known], around[known]
