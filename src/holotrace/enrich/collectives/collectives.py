@@ -120,7 +120,7 @@ def collectives(rank_trace: RankTrace) -> pl.DataFrame:
 
 
 def stable_numbers(texts: pl.Series) -> pl.Series:
-    """Return a uint64 hash of each string, equal in all processes, so that ranks can exchange hashes instead of strings."""
+    """Return a uint64 hash of each string, equal in all processes, so ranks can exchange hashes instead of strings."""
     return answers(texts, stable_number, pl.UInt64).alias(texts.name)
 
 
