@@ -61,7 +61,7 @@ class Attribution:
         return nodes.filter("is_counted")
 
     def is_eligible(self) -> pl.Expr:
-        """Return whether tensor cores could do the work of an operator, as an aggregation over its calls."""
+        """Return an aggregation over the calls of an operator: whether tensor cores could do its work."""
         return pl.col("is_tensor_core_eligible").any()
 
     def is_tensor_core_eligible(self, names: pl.Series) -> pl.Series:
@@ -83,7 +83,7 @@ class Attribution:
         return kernel_calls(rank_trace)
 
     def kernels_by_name(self, _: RankTrace, kernels: pl.DataFrame) -> pl.DataFrame:
-        """Return the kernels with the durations (duration_ns) to sum for each name."""
+        """Return the kernels whose durations are summed by name; `duration_ns` is the duration to sum."""
         return kernels
 
     def listed_launches(self, kernels: pl.DataFrame) -> pl.DataFrame:
@@ -158,7 +158,7 @@ class Attribution:
         return per_step.drop_nulls("step")
 
     def used_devices(self, rank_trace: RankTrace) -> list[int]:
-        """Return the numbers of the devices on which the rank ran work."""
+        """Return the devices on which the rank ran work, as a list of device numbers."""
         return [int(device) for device in np.unique(device_work(rank_trace)["device"].to_numpy())]
 
     def host_and_process(self, rank_trace: RankTrace) -> tuple[str | None, int | None]:
@@ -166,7 +166,7 @@ class Attribution:
         return host_and_process(rank_trace)
 
     def numbered_processes(self, devices: pl.DataFrame) -> pl.DataFrame:
-        """Return the devices of all ranks with the numbers of their processes."""
+        """Return the devices of all ranks, each with the number of the process that uses it."""
         return devices
 
     def communication_findings(self, findings: tuple[str, ...], _of_matching: tuple[str, ...]) -> tuple[str, ...]:
@@ -215,7 +215,7 @@ class Attribution:
     # Findings
 
     def graph_findings(self, rank_trace: RankTrace) -> tuple[str, ...]:
-        """Return the findings on how much of the time in graphs could be attributed to operators."""
+        """Return the findings on how much of the time in CUDA and HIP graphs could be attributed to operators."""
         return graph_findings(rank_trace)
 
     def shown_findings(self, findings: tuple[str, ...]) -> tuple[str, ...]:

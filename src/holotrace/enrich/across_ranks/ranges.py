@@ -29,7 +29,7 @@ class JobRanges(NamedTuple):
               is_call           bool   whether this is the first range of a call
               start_ns, end_ns  int64
 
-    findings  sentences that report calls that were not matched, or were matched without a number
+    findings  sentences about calls that were not matched, or were matched by order because no number identifies them
     """
 
     table: pl.DataFrame
@@ -41,7 +41,7 @@ def job_ranges(of_ranks: Mapping[int, OfRank], steps: pl.DataFrame) -> JobRanges
 
     Args:
         of_ranks: {rank: the result of `holotrace.enrich.across_ranks.matching.calls.of_rank`}.
-        steps: rank and step of the measured steps; the step of ranges in other steps is null.
+        steps: the measured steps, as rank and step; ranges outside these steps have no step (null).
     """
     timed = timed_calls(of_ranks)
     measured = steps.select("rank", "step", window="step").unique()

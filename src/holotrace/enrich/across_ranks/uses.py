@@ -1,4 +1,4 @@
-"""Measures how the ranks of each process group communicate; this shows the axis of the group."""
+"""Measures how the ranks of each process group communicate, which shows the group's axis of parallelism."""
 
 from __future__ import annotations
 

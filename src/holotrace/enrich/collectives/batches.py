@@ -1,7 +1,7 @@
 """Finds the sends and receives in each batch (`torch.distributed.batch_isend_irecv`); one kernel performs a batch.
 
-The host requests each send and receive (`record_param_comms`), then launches one kernel for all of them, in
-`nccl:coalesced`. The kernel has no args:
+The host requests each send and receive (`record_param_comms`), then launches one kernel for all of them inside an
+annotation `nccl:coalesced`. The kernel has no args:
 https://github.com/pytorch/pytorch/blob/main/torch/csrc/distributed/c10d/ProcessGroupNCCL.cpp (endCoalescing)
 """
 

@@ -76,8 +76,8 @@ COLLECTIVE_CALL = r"^(nccl|rccl|xccl|hccl|mccl|cncl|ucc|mpi|gloo):(\w+)"
 def collective_family(name: str) -> str | None:
     """Return the collective, such as `all_reduce` or `send_recv`, from the name of a kernel, annotation or collective.
 
-    None if the name does not show one, like RCCL's `ncclDevKernel_Generic`. Dispatch and combine, the exchanges of
-    expert parallelism, are all-to-alls.
+    None if the name does not show the collective, as with RCCL's `ncclDevKernel_Generic`. Dispatch and combine, the
+    exchanges of expert parallelism, are all-to-alls.
     """
     function = function_name(name)[:_SCANNED_LENGTH]
     return next((family for family, pattern in _FAMILIES if pattern.search(function)), None)
@@ -120,7 +120,7 @@ def collectives(rank_trace: RankTrace) -> pl.DataFrame:
 
 
 def stable_numbers(texts: pl.Series) -> pl.Series:
-    """Return a uint64 hash of each string; it is equal in all processes, so they exchange hashes instead of strings."""
+    """Return a uint64 hash of each string, equal in all processes, so ranks can exchange hashes instead of strings."""
     return answers(texts, stable_number, pl.UInt64).alias(texts.name)
 
 
@@ -160,7 +160,7 @@ def _described_by(rank_trace: RankTrace, rows: pl.DataFrame) -> pl.Series:
 
 
 def _host_calls(rank_trace: RankTrace, described: pl.Series) -> pl.DataFrame:
-    """Return the host calls that describe collectives: those with args or, if there are none, those with fitting names."""
+    """Return the host calls that describe collectives: those with args, else those named like collectives."""
     events = _host_ranges(rank_trace)
     with_args = events.filter(pl.col("event_index").is_in(described.implode()))
     return with_args if len(with_args) else _named(rank_trace, events, COLLECTIVE_CALL)

@@ -28,7 +28,7 @@ _TYPES = {
     "quint8": (1, ()),
     "qint32": (4, ()),
 }
-"""Bytes per element, and other names of the type, from c10 and C++, in lower case and without `c10::`."""
+"""The size of each type in bytes, and its names in c10 and C++, in lower case and without `c10::`."""
 
 _NAMES = {other: name for name, (_, others) in _TYPES.items() for other in (name, *others)}
 _SMALL_FLOATS = ("float8_", "float4_")

@@ -26,7 +26,7 @@ def splits() -> list[pl.Expr]:
 
     Reads family, in_split_sizes (text), in_elements, out_elements, byte_count and position (of the rank in its group).
     """
-    # Mask the text, not the list: polars keeps the numbers of a list that is set to null.
+    # Mask the text before it is parsed, because polars keeps the numbers of a list that is set to null.
     whole = pl.when(_IS_ALL_TO_ALL & _IS_WHOLE).then(_TEXT)
     sizes = whole.str.extract_all(r"\d+").cast(pl.List(pl.Int64))
     total = sizes.list.sum()

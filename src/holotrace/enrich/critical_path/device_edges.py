@@ -23,7 +23,7 @@ from holotrace.store.derived import derived
 from holotrace.store.trace import RankTrace
 
 _LONG_DELAY_NS = 30_000
-"""Work starts within this time after both its launch and the previous work on its stream, if nothing else delays it."""
+"""If nothing delays work, it starts within this time after its launch and after the previous work on its stream."""
 _SOON_NS = 20_000
 """Work that waits for other work starts within this time after the other work ends."""
 
@@ -40,7 +40,7 @@ _CLASS_OF_KIND = {
 def device_edges(rank_trace: RankTrace, activities: WindowActivities) -> list[GraphEdges]:
     """Return the edges into and out of device work.
 
-    If several edges reach a node at the same time, the first in the list binds it.
+    If several edges reach a node at the same time, the first in the list is its binding edge.
     """
     return [
         *_stream_order(activities),
@@ -72,9 +72,10 @@ def _work(activities: WindowActivities) -> GraphEdges:
 def _launches(rank_trace: RankTrace, activities: WindowActivities) -> GraphEdges:
     """Return the edge from each launching call to the work it launches.
 
-    If the work starts after the call, the edge begins at the end of the call, and its time counts as a wait. The reason
-    for the wait is unknown if the work may have waited for other work from before the recording. If the work starts
-    within the call, the edge begins at the start of the call, and its time is assigned to the call.
+    If the work starts after the call has ended, the edge begins at the end of the call, and its time counts as a wait.
+    The reason for the wait is unknown if the work may have waited for other work that was launched before the
+    recording. If the work starts within the call, the edge begins at the start of the call, and its time is assigned to
+    the call.
     """
     calls = activities.launching_row
     rows = np.flatnonzero(calls >= 0)
@@ -94,7 +95,7 @@ def _launches(rank_trace: RankTrace, activities: WindowActivities) -> GraphEdges
 def _is_unknown(
     rank_trace: RankTrace, activities: WindowActivities, rows: _Rows, calls: _Rows
 ) -> npt.NDArray[np.bool_]:
-    """Return, for each of these rows, whether the work may have waited for other work from before the recording.
+    """Return, for each of these rows, whether the work may have waited for work launched before the recording.
 
     This is possible if the work begins long after its launch, is the first recorded work of its stream (even outside
     the window), and was launched before the host first waited for the whole device. But if recorded work keeps the
@@ -135,8 +136,8 @@ def _busy_ns(rank_trace: RankTrace, device: int, start_ns: int, end_ns: int) -> 
 def _stream_order(activities: WindowActivities) -> list[GraphEdges]:
     """Return the edges between consecutive work on each stream.
 
-    Work that overlaps the previous work depends on the start of the previous work, and on the end of the work that was
-    the last to end before it began.
+    If work overlaps the previous work on its stream, it depends on the start of the previous work. It also depends on
+    the end of the work that was the last to end before the overlapping work began.
     """
     rows = np.flatnonzero(~activities.is_host)
     stream = activities.stream_number[rows]
@@ -177,8 +178,8 @@ def _last_ended(group: _Rows, start_ns: _Rows, end_ns: _Rows, wanted: _Rows) -> 
 def _within_launches(activities: WindowActivities) -> GraphEdges:
     """Return the edges within work that a single call launched, such as the launch of a CUDA graph.
 
-    On each stream, the first work of the launch depends on other work of the launch, on whichever stream: on the work
-    that was the last to end before the first work began.
+    On each stream, the first work of the launch depends on the work, on any stream, that the same call launched and
+    that was the last to end before this first work began.
     """
     launch = activities.launching_row
     rows = np.flatnonzero(launch >= 0)

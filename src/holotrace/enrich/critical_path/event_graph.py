@@ -19,11 +19,12 @@ class EdgeType(IntEnum):
     HOST_GAP = 1
     """A gap between two activities of a thread."""
     LAUNCH = 2
-    """From a call to the start of the work it launched: from the call's end or, if the work starts earlier, its beginning."""
+    """From a call to the start of the work it launched. The edge begins at the end of the call or, if the work
+    starts before the call ends, at the start of the call."""
     STREAM_ORDER = 3
     """From the end of work to the start of the next work on the same stream."""
     EVENT_WAIT = 4
-    """From the end of work to the start of work on another stream, or of work of the same graph launch."""
+    """From the end of work to the start of other work, on another stream or in the same launch of a graph."""
     HOST_SYNCHRONISATION = 5
     """From the end of work to the end of the call that waits for it."""
     HAND_OVER = 6
@@ -86,10 +87,10 @@ class EventGraph(EqualByContent):
         activity      uint32  row of `activities` that its time is assigned to; null for gaps
 
     binding      int64, one value per node: row of the edge that arrives last, -1 for node 0
-    contradicted_count  edges whose target was measured before their source, because clocks differ; a replay keeps these
-                        edges, and the path skips the time by which they go backwards
-    inferred_wait_count  unrecorded waits of streams, inferred from timing alone
-    unknown_launch_count  kernels, copies and fills in the window whose launch was not recorded
+    contradicted_count  number of edges that go back in time: their target was measured before their source, because
+                        clocks differ; a replay keeps these edges, and the path skips the time by which they go back
+    inferred_wait_count  number of unrecorded waits of streams, inferred from timing alone
+    unknown_launch_count  number of kernels, copies and fills in the window whose launch was not recorded
     """
 
     window_start_ns: int

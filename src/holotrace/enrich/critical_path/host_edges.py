@@ -23,7 +23,7 @@ _ENDS_ON_THREAD = r"^gloo:(send|recv)"
 
 
 def host_edges(rank_trace: RankTrace, activities: WindowActivities, track_id: int | None) -> list[GraphEdges]:
-    """Return the edges of the host; if several edges reach a node at the same time, the first in the list binds it.
+    """Return the edges of the host; if several edges reach a node at once, the first in the list is its binding edge.
 
     The nodes of a thread are the starts and ends of its ranges. An edge leads from each node to the next, and its
     weight is the time between them, except while the thread waits:

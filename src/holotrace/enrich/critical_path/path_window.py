@@ -1,4 +1,4 @@
-"""Selects the window of a recording that a critical path covers."""
+"""Selects the window, within a recording, for which a critical path is computed."""
 
 from __future__ import annotations
 
@@ -55,9 +55,9 @@ def path_window(
         annotation: None selects the training steps, or the whole recording if it has no steps. An empty string selects the
             whole recording. Any other string selects the host annotations or operators with this name or, if there are
             none, those whose names contain it.
-        instance: one instance, or the first and last of consecutive ones. Steps are numbered as in their names; the
-            default is the second-to-last step, because recordings often end within a step. Annotations are numbered
-            from 0 by start time; the default is 0.
+        instance: the number of one instance, or the numbers of the first and the last of several consecutive instances.
+            Steps are numbered as in their names; the default is the second-to-last step, because recordings often end
+            within a step. Annotations are numbered from 0 by start time; the default is 0.
         time_range_ns: start and end of the window, instead of an annotation.
 
     Raises:

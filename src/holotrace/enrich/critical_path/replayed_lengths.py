@@ -10,9 +10,9 @@ from holotrace.enrich.critical_path.event_graph import EdgeType, EventGraph, Pat
 
 _OF_DEVICES = (EdgeType.LAUNCH, EdgeType.STREAM_ORDER, EdgeType.EVENT_WAIT, EdgeType.HOST_SYNCHRONISATION)
 _USUAL_QUANTILE = 0.1
-"""A measured delay may have other causes, too, so the usual delay of an edge is a low quantile of measured delays."""
+"""Measured delays may have additional causes, so the usual delay of an edge is a low quantile of measured delays."""
 _FEWEST = 8
-"""If fewer delays were measured, the usual delay of an edge is unknown."""
+"""If fewer delays than this were measured, the usual delay of an edge is unknown."""
 
 
 def replayed_lengths_ns(graph: EventGraph) -> npt.NDArray[np.int64]:
@@ -20,8 +20,8 @@ def replayed_lengths_ns(graph: EventGraph) -> npt.NDArray[np.int64]:
 
     Some time always passes between two kernels on a stream, between a launch and its kernel, and between device work
     and the host that waits for it. But this time was measured only for binding edges, and in a replay, other edges may
-    bind. The delay of these other edges is set to the 10th percentile over all binding edges of the same kind, limited
-    to the measured time between their nodes. So a replay without changes reproduces every measured time.
+    become binding. The delay of these other edges is set to the 10th percentile over all binding edges of the same
+    kind, limited to the measured time between their nodes. So a replay without changes reproduces every measured time.
     """
     times = graph.nodes["time_ns"]
     edges = graph.edges.select(
@@ -45,7 +45,7 @@ def replayed_lengths_ns(graph: EventGraph) -> npt.NDArray[np.int64]:
 
 
 def _may_be_delayed() -> pl.Expr:
-    """Return whether an edge takes some time because it begins or ends on a device.
+    """Return whether an edge has a delay because it begins or ends on a device.
 
     If work starts within the call that launches it, the time of the edge is assigned to the call, so there is no delay.
     """

@@ -76,7 +76,7 @@ class Replace:
 
 @dataclass(frozen=True)
 class NoLaunchOverhead:
-    """Let the calls that launch work take no time, and remove the delay between each launch and its work.
+    """Set the time of all calls that launch work to 0, and remove the delay between each launch and its work.
 
     >>> import holotrace
     >>> from holotrace.testing import small_job
@@ -88,7 +88,7 @@ class NoLaunchOverhead:
 
 @dataclass(frozen=True)
 class PerfectOverlap:
-    """Let communication on devices delay only other communication and the end of the window.
+    """Make communication on devices delay nothing but other communication and the end of the window.
 
     >>> import holotrace
     >>> from holotrace.testing import small_job
@@ -100,7 +100,7 @@ class PerfectOverlap:
 
 @dataclass(frozen=True)
 class NoWait:
-    """Let the selected host calls return without waiting for a device; for `where`, see `Scale`."""
+    """Make the selected host calls return without waiting for a device; for `where`, see `Scale`."""
 
     where: pl.Expr
 
@@ -154,7 +154,7 @@ class NamedGraph(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class Replay(EqualByContent):
-    """The edges of a graph with their lengths; changes return a new `Replay`, and may add edges at the end."""
+    """The edges of a graph with their lengths. A change returns a new `Replay`, possibly with more edges at the end."""
 
     edges: Edges
     length_ns: npt.NDArray[np.float64]
@@ -163,8 +163,8 @@ class Replay(EqualByContent):
 def what_if(found: PathGraph, changes: Sequence[Change]) -> WhatIf:
     """Predict how long the window of a critical path would take after these changes.
 
-    Every start and end is recomputed from the dependencies, which stay the same. Delays that no dependency explains,
-    and gaps between host ranges, stay as measured.
+    Every start and end is recomputed from the dependencies, which stay the same unless a change removes them. Delays
+    that no dependency explains, and gaps between host ranges, stay as measured.
 
     Args:
         found: the result of `critical_path_graph`.
@@ -191,8 +191,8 @@ def what_if(found: PathGraph, changes: Sequence[Change]) -> WhatIf:
     if abs(replayed_ns - measured_ns) > REPLAY_TOLERANCE * measured_ns:
         message = (
             f"what_if: without any change the replay takes {replayed_ns:,} ns, but {found.window} took "
-            f"{measured_ns:,} ns, because dependencies end before they begin on the clocks of the trace "
-            f"({graph.contradicted_count:,} in all); a prediction would be meaningless"
+            f"{measured_ns:,} ns, because, according to the clocks of the trace, "
+            f"{graph.contradicted_count:,} dependencies end before they begin; a prediction would be meaningless"
         )
         raise InconsistentTimesError(message)
     for change in changes:

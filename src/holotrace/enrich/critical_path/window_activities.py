@@ -45,9 +45,9 @@ _NO_ROW = -1
 _LONG_AGO_NS = -(2**62)
 
 CLOCK_NOISE_NS = 2_000
-"""Rounding may put two dependent times in the wrong order by this much, because old traces record whole microseconds.
-If they are further apart, there is no dependency: kernels on one stream that overlap by more than this run in parallel,
-and a call that returns more than this before some work ends did not wait for this work.
+"""Old traces record whole microseconds, so rounding may put two dependent times in the wrong order, by at most this
+much. If times are in the wrong order by more, they do not depend on each other: kernels on one stream that overlap by
+more than this run in parallel, and a call that returns more than this before some work ends did not wait for this work.
 """
 
 
@@ -155,8 +155,8 @@ _TRACK = pl.col("track_id").cast(pl.Int64)
 def _in_lanes(rows: pl.DataFrame) -> pl.DataFrame:
     """Add the lane of each row: a new lane for each collective, and the thread's lane for all other rows.
 
-    A thread that runs only collectives is a communication thread. Ranges inside its collectives are dropped: they are
-    parts of the collective, and may be waits for other ranks.
+    A thread that runs only collectives is a communication thread. Ranges inside its collectives are dropped, because
+    they are parts of a collective, such as waits for other ranks.
     """
     if not rows["is_collective"].any():
         return rows.with_columns(_TRACK.alias("lane"))
@@ -203,7 +203,7 @@ def _host_activities(rank_trace: RankTrace, data_loading: tuple[str, ...], waiti
 
 @derived
 def _waits(rank_trace: RankTrace) -> pl.DataFrame:
-    """Return the calls that wait for work or query it, with the end of the work that ended first."""
+    """Return the calls that wait for work or query its state, and when the first of this work ended."""
     waits = host_synchronisations(rank_trace).select("event_index", "source_index")
     work = device_rows(rank_trace).select(source_index="event_index", work_end_ns="end_ns")
     known = waits.join(work, on="source_index", how="left")
@@ -225,7 +225,7 @@ def _matching_one(rank_trace: RankTrace, pattern: str) -> pl.Series:
 
 
 def _device(rank_trace: RankTrace, window: PathWindow) -> tuple[pl.DataFrame, int]:
-    """Return the work requested in the window, earlier work still running in it, and the end of the requested work."""
+    """Return the work requested in the window or still running at its start, and the end of the requested work."""
     work, asked_ns = _requested_work(rank_trace)
     end_ns = work["end_ns"].to_numpy()
     in_window = (asked_ns >= window.start_ns) & (asked_ns <= window.end_ns)

@@ -14,12 +14,13 @@ _SHORTEST_NS = 1_000_000
 """The first work of a stream may wait up to this long for another stream or rank, so shorter waits are ignored."""
 
 _AT_THE_START = 0.05
-"""Only streams that receive work in this first fraction of the recording may still run earlier work."""
+"""A stream may still run earlier work only if its first recorded work is launched in this first fraction of the
+recording."""
 
 
 @derived
 def earlier_work(rank_trace: RankTrace) -> Intervals:
-    """Return when streams probably still run work from before the recording, as disjoint intervals in order.
+    """Return when streams probably still run work launched before the recording, as disjoint intervals in order.
 
     Such a stream's first recorded work was launched in the first 5 % of the recording, but starts at least 1 ms later,
     and no device is recorded as busy in the meantime. A stream runs its work in order, so it was probably still busy.

@@ -14,7 +14,7 @@ from holotrace.store.derived import derived
 from holotrace.store.trace import RankTrace
 
 _LONG_NS = 1_000_000
-"""Runtime calls take microseconds. In examples/gpu, only waits take a millisecond while the devices are idle."""
+"""Runtime calls usually take microseconds: in the traces of examples/gpu, only waits take this long on idle devices."""
 
 _MOST_BUSY = 0.5
 """A call with device work in more than this fraction of its time may be waiting because the launch queue is full."""
@@ -33,10 +33,10 @@ _COLUMNS = ("event_index", "name", "start_ns", "end_ns")
 def first_calls(rank_trace: RankTrace) -> pl.DataFrame:
     """Return calls that take at least 1 ms while the devices are almost idle, and that do not repeat.
 
-    They are runtime calls that neither wait nor copy, and operators that only allocate memory. All these calls count as
-    repeated if such calls begin in more than half of the steps. Without steps, a call counts as repeated if several
-    long calls have its name, and they are more than half of all calls with this name. In a recording with steps,
-    runtime calls that allocate or free memory are ignored, because they may repeat at longer intervals.
+    They are runtime calls that neither wait nor copy, and operators that only allocate memory. If such calls begin in
+    more than half of the steps, all of them count as repeated. Without steps, a call counts as repeated if several long
+    calls have its name, and they are more than half of all calls with this name. In a recording with steps, runtime
+    calls that allocate or free memory are ignored, because they may repeat at longer intervals.
 
     Returns:
         Sorted by start_ns; only the innermost of nested calls:

@@ -22,7 +22,7 @@ class Peaks(NamedTuple):
 
     table        resource (a precision, or "memory"), is_matrix, peak in FLOP/s or bytes/s, source
     cache_bytes  size of the last-level cache; 0 if unknown
-    is_attained  true if the device is unknown, and the peaks are the best rates in this trace
+    is_attained  whether the peaks are the best rates in this trace, because the device is unknown
     """
 
     table: pl.DataFrame
@@ -50,8 +50,8 @@ def with_floors(operators: pl.DataFrame, peaks: Peaks) -> pl.DataFrame:
     """Add rates, lower bounds and contradictions to the operators.
 
     The lower bound of a call is the larger of flops / peak and bytes / bandwidth. If the peak of the precision is
-    unknown, it is bytes / bandwidth. If the lower bound exceeds the measured time, `contradiction` gives the
-    reason.
+    unknown, the lower bound is bytes / bandwidth. If the lower bound exceeds the measured time, `contradiction` gives
+    the reason.
     """
     calls, busy = pl.col("call_count"), pl.col("busy_ns")
     seconds = pl.when(busy > 0).then(busy / 1e9)
@@ -130,8 +130,8 @@ def _peak(peaks: Peaks, resource: str, *, is_matrix: bool) -> float | None:
 def attained_rates(operators: pl.DataFrame, cache_bytes: float = 0) -> pl.DataFrame:
     """Return the best attained rate of each precision and of the memory, from calls that are long enough.
 
-    Calls whose data may stay in a cache of size `cache_bytes` are ignored for the rate of the memory, because the cache
-    may have served them.
+    The rate of the memory ignores calls whose data fits into a cache of `cache_bytes`, because their data may have come
+    from the cache.
 
     Returns:
         The columns of `Peaks.table`.

@@ -26,7 +26,7 @@ GRAPH_LAUNCH = r"(?i)graph_?launch"
 
 _DEVICE_WAIT = r"(?i)(device|ctx)_?synchroni[sz]e"
 _FEWEST_REPLAYS = 2
-"""A number or list of rows counts as that of a complete replay only if at least this many replays have it."""
+"""A replay is assumed to be complete only if at least this many replays have the same row count or the same kernels."""
 
 _INCOMPLETE = {
     "event_index": pl.UInt32,
@@ -47,15 +47,15 @@ def incomplete_replays(rank_trace: RankTrace) -> pl.DataFrame:
 
     If the trace numbers its graphs, which is rare, replays with the same number are compared. Otherwise, a replay with
     rows is incomplete if no other replay has the same kernels, but several identical replays have all of its kernels
-    and more, and one of these replays has the same neighbours.
+    and more, and at least one of them runs between the same two replays.
 
     Returns:
         Sorted by start_ns; empty without graphs:
 
         event_index     uint32  the call that replays the graph
         start_ns        int64   start of the call
-        until_ns        int64   the latest possible end of the replay: when later work of the stream began, or when the
-                                host had waited for the device
+        until_ns        int64   the latest possible end of the replay's work: the start of later work on the stream, or
+                                the end of a call that waits for the device, whichever comes first
         device          int32   null if unknown
         stream          int64   null if unknown
         row_count       int64   device rows of the replay
@@ -87,7 +87,7 @@ def unknown_work(rank_trace: RankTrace, device: int | None = None, stream: int |
 
 
 def unknown_length(unknown: Intervals, work: Intervals) -> int:
-    """Return the time covered by `unknown` but not by `work`, between the start and the end of all `work`."""
+    """Return the time covered by `unknown` but not by `work`, between the first start and the last end in `work`."""
     starts, ends = work
     if not len(unknown[0]) or not len(starts):
         return 0
@@ -149,7 +149,7 @@ def _expected_by_kernels(rank_trace: RankTrace, replays: pl.DataFrame) -> list[i
     """Return the expected row count of each replay; None if it is unknown.
 
     If other replays have the same kernels, the replay is complete. Otherwise, the expected count is the largest row
-    count among repeated replays that have the same neighbours and contain all kernels of this replay.
+    count among repeated replays that run between the same two replays and contain all kernels of this replay.
     """
     signatures = _signatures(rank_trace, replays)
     often = {kernels for kernels, count in Counter(signatures).items() if kernels and count >= _FEWEST_REPLAYS}
@@ -181,7 +181,7 @@ def _signatures(rank_trace: RankTrace, replays: pl.DataFrame) -> list[_Signature
 def _surroundings(
     signatures: Sequence[_Signature], often: set[_Signature]
 ) -> list[tuple[_Signature | None, _Signature | None]]:
-    """Return, for each replay, the nearest repeated replays before and after it, or None."""
+    """Return, for each replay, the kernels of the nearest repeated replays before and after it, or None."""
     before = list(_latest(signatures, often))
     after = list(_latest(signatures[::-1], often))[::-1]
     return list(zip(before, after, strict=True))
@@ -206,8 +206,8 @@ def _with_ends(rank_trace: RankTrace, replays: pl.DataFrame) -> pl.DataFrame:
 def with_until(rank_trace: RankTrace, calls: pl.DataFrame, keys: Sequence[str]) -> pl.DataFrame:
     """Add `until_ns`: the latest possible end of each call's work.
 
-    The work has ended once later work with the same `keys` starts, the host has waited for a whole device, or the last
-    recorded work ends, whichever comes first.
+    This is when later work with the same `keys` starts, when a call that waits for a whole device returns, or when the
+    last recorded work ends, whichever comes first.
     """
     rows = device_rows(rank_trace)
     launched = rows.select("device", "stream", "start_ns").hstack(launches(rank_trace).select("launch_start_ns"))

@@ -14,14 +14,15 @@ _MOST_CALLS = 100
 made between two recorded launches: in complete recordings, 4 to 20 on average."""
 
 _MOST_BETWEEN_HALF = 30
-"""A process that polls the device uses many call numbers, but only between a few of the launches."""
+"""In complete recordings, the median is not above this number, even if the process polls the device: polling makes many
+calls, but only between a few of the launches."""
 
 
 @derived
 def calls_between_launches(rank_trace: RankTrace) -> float | None:
-    """Return the mean number of runtime calls between two recorded launches, if far higher than in complete recordings.
+    """Return the mean number of runtime calls between two recorded launches, if it is far above normal.
 
-    None if the number is normal, or if at most 100 launches were recorded.
+    Return None if it is as low as in complete recordings, or if at most 100 launches were recorded.
     """
     launched = launched_work(rank_trace.unselected)["launch_index"].drop_nulls().unique()
     events = rank_trace.unselected.table("events", ["event_index", "correlation"])

@@ -14,7 +14,7 @@ _SCHEMA = {"device": pl.Int64, "start_ns": pl.Int64, "end_ns": pl.Int64, "launch
 
 
 def longest_idle_gaps(rank_trace: RankTrace, *, shortest_ns: int, most: int) -> pl.DataFrame:
-    """Return the idle gaps of each device, at most `most` per device, the longest first.
+    """Return the longest idle gaps of each device, in descending order of length, at most `most` per device.
 
     Returns:
         one row per gap:

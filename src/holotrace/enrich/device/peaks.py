@@ -37,11 +37,11 @@ class Device:
     bandwidth_gb_per_s peak bandwidth of the memory, 1 GB = 10^9 bytes
     cache_megabytes    size of the last-level cache, 1 MB = 10^6 bytes; 0 if unknown
     vector_tflops      (float32, float64) on ordinary cores; 0 if unknown
-    matrix_tflops      pairs of a precision and the dense rate of products
+    matrix_tflops      pairs of a precision and the dense rate of matrix products
     url                the data sheet, or a page that quotes it
     date               when the rates were entered
     unconfirmed        precisions, "memory" or "cache", if their figure was not found in a public source
-    attainable_tflops  pairs of a precision and the highest rate that the vendor measured for products
+    attainable_tflops  pairs of a precision and the highest rate that the vendor measured for matrix products
     """
 
     pattern: str
@@ -68,7 +68,7 @@ class Device:
         return 1e12 * peak or None
 
     def attainable_flops_per_s(self, precision: str | None) -> float | None:
-        """Return the highest rate that the vendor measured for products; None if it published none."""
+        """Return the highest rate that the vendor measured for matrix products; None if it published none."""
         return 1e12 * dict(self.attainable_tflops).get(precision or "", 0) or None
 
 
@@ -143,10 +143,10 @@ DEVICES = (
     Device(r"(AMD )?Instinct MI355X( VF)?( OAM)?", 8000, 268.4, (157.3, 78.6), _matrix(78.6, 157.3, 0, 2516.6, 2516.6, 5033.2, 10066.3, 10066.3, 5033.2), _AMD + "mi350/mi355x.html", _DATE, ("float64",)),
 )
 # fmt: on
-"""The devices that holotrace knows. For GeForce cards, the rates for float16 and float8 are the highest ones, with
-float16 accumulation, so the lower bounds computed from them are also right for float32 accumulation. The rates of B300
-for FP4 and int8, and of GB300 for float64 and int8, are missing because sources disagree. The name of a GH200 contains
-the size of the host's memory (480 GB) or of the GPU's memory (144 GB).
+"""The devices that holotrace knows. GeForce cards multiply float16 and float8 fastest with float16 accumulation; these
+rates are listed, so the lower bounds computed from them also hold for float32 accumulation, which is slower. The rates
+of B300 for FP4 and int8, and of GB300 for float64 and int8, are missing because sources disagree. The name of a GH200
+contains the size of the host's memory (480 GB) or of the GPU's memory (144 GB).
 """
 
 

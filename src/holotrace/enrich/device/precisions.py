@@ -1,4 +1,4 @@
-"""Finds which low-precision types a device's tensor or matrix cores multiply, from its name and compute capability."""
+"""Finds which low-precision types a device's tensor or matrix cores support, from its name and compute capability."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ _RDNA_WITH_MATRIX_CORES, _CDNA = 11, 9
 _WITHOUT_TENSOR_CORES = "GTX 16"
 """GeForce GTX 16 has capability 7.5 and no tensor cores: https://en.wikipedia.org/wiki/GeForce_GTX_16_series"""
 _WITHOUT_MATRIX_CORES = ("MI25", "MI50", "MI60", "Vega", "Radeon VII", "Pro VII")
-"""gfx900 and gfx906 report 9.0, like CDNA, but lack matrix cores:
+"""gfx900 and gfx906 report compute capability 9.0, like CDNA, but lack matrix cores:
 https://rocm.docs.amd.com/en/latest/reference/gpu-arch-specs.html"""
 
 

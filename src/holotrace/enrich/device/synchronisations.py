@@ -37,8 +37,8 @@ _HOST_WAIT = ("call_index", "sync_index", "scope", *_STREAM, "record_index", "so
 def event_records(rank_trace: RankTrace) -> pl.DataFrame:
     """Return the calls that record an event in a stream.
 
-    A call records an event if its name says so, or if a wait or a device row refers to its correlation; that row also
-    names the stream.
+    A call records an event if its name says so, or if a wait or a device row refers to its correlation; that wait or
+    row also shows the stream.
 
     Returns:
         In file order:
@@ -125,8 +125,8 @@ def host_synchronisations(rank_trace: RankTrace) -> pl.DataFrame:
 def device_drained_ns(rank_trace: RankTrace) -> int:
     """Return the end of the first call that waits for a whole device.
 
-    By then, the device has finished all work from before the recording. Without such a call, return a time after all
-    events.
+    By then, the device has finished all work that was launched before the recording. Without such a call, return a time
+    after all events.
     """
     calls = _calls(rank_trace).filter(_has_name(rank_trace, _DEVICE_WAIT_NAME))
     first = calls["end_ns"].min()
@@ -140,7 +140,7 @@ def has_recorded_waits(rank_trace: RankTrace) -> bool:
 
 @derived
 def _calls(rank_trace: RankTrace) -> pl.DataFrame:
-    """Return the calls; of calls with the same correlation, return only the runtime call."""
+    """Return the calls; if several calls have the same correlation, return only the runtime call."""
     calls = runtime_calls(rank_trace)
     is_numbered = (pl.col("correlation") > 0).fill_null(value=False)
     numbered = calls.filter(is_numbered)
@@ -194,7 +194,7 @@ def _scopes(texts: pl.Series) -> pl.Series:
 
 @derived
 def _linked_waits(rank_trace: RankTrace) -> pl.DataFrame:
-    """Join the device rows of waits with their calls, and with the records of the events they wait for."""
+    """Join the device rows of waits with the calls that requested them and those that recorded the awaited events."""
     rows = _wait_rows(rank_trace).rename({"event_index": "sync_index"})
     calls = _calls(rank_trace) if len(rows) else _calls(rank_trace).clear()
     asked = calls.filter(pl.col("correlation") > 0).select(
@@ -259,13 +259,13 @@ def _nearest(rank_trace: RankTrace, moments: pl.DataFrame, strategy: Literal["ba
 
 
 def _on_each_stream(rank_trace: RankTrace, waits: pl.DataFrame) -> pl.DataFrame:
-    """Return the work that each call waits for on every stream of its device or, if this is unknown, of all devices."""
+    """Return the work that each call waits for, on all streams of its device (of all devices if it is unknown)."""
     candidates = _candidates(rank_trace, waits).drop_nulls("work_index")
     return _with_idle(waits, candidates)
 
 
 def _on_likely_stream(rank_trace: RankTrace, waits: pl.DataFrame) -> pl.DataFrame:
-    """Let each call wait for the stream whose work ended last before the call did."""
+    """Assume that each call waits for the stream whose work ended last before the call did."""
     ended = _candidates(rank_trace, waits).filter(pl.col("work_end_ns") <= pl.col("call_end_ns"))
     return _with_idle(waits, ended.sort("work_end_ns", descending=True).unique("call_index", keep="first"))
 

@@ -17,7 +17,7 @@ UNNAMED = -1
 class Work(NamedTuple):
     """Kernels, copies and memsets, in order.
 
-    names   number of each name, equal if two names may belong to the same kernel; `UNNAMED` if unknown
+    names   a number for each name, the same for names that may belong to the same kernel; `UNNAMED` if unknown
     kinds   whether each is a kernel, a copy or a memset
     """
 
@@ -30,8 +30,8 @@ def aligned(replayed: Work, streams: _Int64, captured: Work) -> _Int64:
 
     Each stream runs its kernels in the order of their launches. So the streams are aligned one by one, beginning with
     the stream with the most work. A longest common subsequence pairs each stream's kernels with the launches that are
-    still unpaired. Launches without a name are paired last: if as many launches as kernels remain between two
-    neighbouring pairs, and their kinds agree, they are paired in order.
+    still unpaired. Launches without a kernel name are paired last: if as many launches as kernels, copies and memsets
+    remain between two neighbouring pairs, and their kinds agree, they are paired in order.
     """
     partner = np.full(len(streams), NO_PARTNER, np.int64)
     is_left = np.ones(len(captured.names), np.bool_)

@@ -31,7 +31,7 @@ _Rows = npt.NDArray[np.int64]
 _LEAST_SHARE = {CAPTURE: 0.5}
 _LEAST_SHARE_ELSEWHERE = 0.8
 """A recording explains a replay only if it can be paired with at least this share of the replay's work. For recordings
-without graphs, the share is higher, because other work in them may have run similar kernels.
+without graphs, the share is higher, because they may also contain other work with similar kernels.
 """
 
 
@@ -74,9 +74,9 @@ def replays(rank_trace: RankTrace) -> tuple[Replay, ...]:
     """Return every launch of a graph, in order, with the recording that explains it.
 
     Captures for the replay's batch size are tried first; if there are none, captures for the next larger size, because
-    engines pad batches. The recording that can be paired with the largest share of the replay's work explains the
-    replay. On a tie, the shortest recording is chosen, then the one that comes right after the recording chosen for the
-    previous replay, because engines replay the parts of a model in the order of their capture.
+    engines pad batches. The recording chosen is the one that can be paired with the largest share of the replay's work.
+    On a tie, it is the shortest recording, then the one that comes right after the recording chosen for the previous
+    replay, because engines replay the parts of a model in the order of their capture.
     """
     work = replayed_work(rank_trace)
     if work.is_empty():
@@ -108,7 +108,7 @@ def _listed(rank_trace: RankTrace) -> Iterator[_Candidate]:
 
 
 def _batch_sizes(rank_trace: RankTrace, launches: pl.Series) -> list[int | None]:
-    """Return the batch size of each launch, from the innermost annotation around it that names one, or None."""
+    """Return the batch size of each launch, from the innermost annotation around it that states it, or None."""
     nodes, owners = recorded_nodes(rank_trace), recorded_runtime_owner(rank_trace)
     stated = batch_sizes(rank_trace.texts(nodes["name"])).to_list()
     parent = nodes["parent"].to_list()
@@ -155,7 +155,7 @@ class _Choice:
         return Match(reference, sequence.how, np.append(sequence.nodes, NO_PARENT)[partner], is_sure)
 
     def _is_sure(self, chosen: int, compared: list[int] | range) -> bool:
-        """Return whether all compared recordings with the same work as the chosen one have its shapes too."""
+        """Return whether all compared recordings with the same work as the chosen one also have the same shapes."""
         equal = [number for number in compared if self._same[number] == self._same[chosen]]
         return all(self._shapes(number) == self._shapes(chosen) for number in equal)
 
@@ -172,7 +172,7 @@ class _Choice:
         return self._known_shapes[number]
 
     def _of_size(self, batch_size: int | None) -> list[int]:
-        """Return the captures for a batch size, or for the next larger one; all captures if neither exists."""
+        """Return the captures for a batch size, or for the next larger one; if there are none, return all captures."""
         captures = [number for number, one in enumerate(self._candidates) if one.sequence.how == CAPTURE]
         sizes = {self._candidates[number].sequence.batch_size for number in captures} - {None}
         padded = min(
@@ -222,7 +222,7 @@ def _compared_kind(kind: int) -> int:
 
 
 def _first_equal(candidates: list[_Candidate]) -> list[int]:
-    """Return, for each candidate, the first candidate with equal names and kinds; many layers are equal."""
+    """Return, for each candidate, the first candidate with equal names and kinds; captures of many layers are equal."""
     first: dict[tuple[object, ...], int] = {}
     return [
         first.setdefault((one.sequence.names, one.sequence.kinds.tobytes()), number)

@@ -92,7 +92,7 @@ def _operators(reference: RankTrace, rows: _Rows) -> list[str]:
 
 
 def _suggested(kernels: list[str], models: list[_Layer]) -> list[str | None]:
-    """Return the operator of each kernel, if all layers with enough common kernels agree on it."""
+    """Return the operator of each kernel, if all recorded layers with enough of the same kernels agree on it."""
     said: list[set[str]] = [set() for _ in kernels]
     for model in models:
         own, others = numbered_names([*kernels], [name for name, _ in model])

@@ -32,7 +32,7 @@ _WAY_OUT = (
 
 @derived
 def graph_findings(rank_trace: RankTrace) -> tuple[str, ...]:
-    """Return findings on how much of the time in graphs is attributed, and on how to attribute the rest."""
+    """Return findings on how much of the time in CUDA and HIP graphs is attributed, and how to attribute the rest."""
     if not may_graft(rank_trace) or replayed_work(rank_trace).is_empty():
         return ()
     work = attributed_work(rank_trace)
@@ -69,9 +69,9 @@ def _doubts(rank_trace: RankTrace) -> Iterator[str]:
     doubtful = sum(replay.match is not None and not replay.match.is_sure for replay in of_replays)
     if doubtful:
         yield (
-            f"for {doubtful:,} of {len(of_replays):,} graph replays, the shapes may belong to another batch size: "
-            "several captures contain the same kernels. Write the batch size into the annotations of replays and "
-            "captures, such as bs=8"
+            f"for {doubtful:,} of {len(of_replays):,} graph replays, the shapes may belong to another batch size, "
+            "because several captures contain the same kernels. Write the batch size into the annotations of replays "
+            "and captures, such as bs=8"
         )
 
 

@@ -152,7 +152,7 @@ def may_graft(rank_trace: RankTrace) -> bool:
 
 
 def _named_by_themselves(rank_trace: RankTrace, work: pl.DataFrame) -> _Part:
-    """Return the nodes of work that no recording explains.
+    """Return nodes for the work that no recording explains.
 
     An annotation of the graph's node may name the module, and the name of a kernel that torch.compile generated shows
     the operator. Otherwise, the order of the kernels may show the layer.
@@ -215,7 +215,7 @@ def _ids_of_texts(rank_trace: RankTrace, texts: pl.Series) -> pl.Series:
 
 
 class _Templates:
-    """Makes the nodes of each distinct replay once."""
+    """Makes the nodes of replays; for equal replays, it makes them only once."""
 
     def __init__(self, rank_trace: RankTrace) -> None:
         self._rank_trace = rank_trace
@@ -264,7 +264,7 @@ class _Templates:
         return _Template(kept, place[nearest_above(parent, is_kept, kept)], place[itself])
 
     def _names_around(self, launch: int) -> frozenset[str]:
-        """Return the names of operators and modules around a graph's launch, which its replays need not repeat."""
+        """Return the names of operators and modules around a graph's launch; its replayed nodes do not repeat them."""
         nodes, owners = recorded_nodes(self._rank_trace), recorded_runtime_owner(self._rank_trace)
         row = rows_of_events(owners, pl.Series([launch], dtype=pl.UInt32))[0]
         at = np.array([NO_PARENT if row == NO_PARENT else owners["node"][int(row)]])

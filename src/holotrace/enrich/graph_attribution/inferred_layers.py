@@ -37,7 +37,7 @@ _COLUMNS = {
 
 @derived
 def inferred_layers(rank_trace: RankTrace) -> pl.DataFrame:
-    """Return the layers of the work in replays that no recording explains.
+    """Return the layer of each kernel, copy and memset in the replays that no recording explains.
 
     A graph that replays a whole model is divided into layers without regard to other graphs. Piecewise graphs each
     replay a part of a layer, so all piecewise graphs in one annotation, or in one pass through the model, are divided
@@ -85,7 +85,7 @@ class _Search:
         self._is_backward = names.str.contains(_BACKWARD).fill_null(value=False).to_numpy()
 
     def rows(self, *parts: tuple[int, int]) -> _Rows:
-        """Return the rows of these replays on the busiest stream, because the order across streams may change."""
+        """Return only the rows on the busiest stream of these replays, because the order across streams may vary."""
         rows = np.concatenate([np.arange(*part) for part in parts])
         numbers, counts = np.unique(self._streams[rows], return_counts=True)
         chosen: _Rows = rows[self._streams[rows] == numbers[np.argmax(counts)]]

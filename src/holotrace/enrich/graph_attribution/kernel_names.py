@@ -56,7 +56,7 @@ def _mangled_function(name: str) -> str:
 
 
 def numbered_names(first: list[str | None], second: list[str | None]) -> tuple[npt.NDArray[np.int64], ...]:
-    """Return a number for each name, equal if two names may belong to the same kernel; -1 for None.
+    """Return a number for each name, the same for names that may belong to the same kernel; -1 for None.
 
     Names that occur in only one of the lists are compared by their functions alone, because recordings may write the
     remaining parts of a name differently.

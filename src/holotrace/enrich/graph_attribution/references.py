@@ -1,4 +1,4 @@
-"""Reads recordings, of a capture or of the same work without a graph, that name the operators of replayed kernels."""
+"""Reads recordings that name the operators of replayed kernels: of a capture, or of the same work without a graph."""
 
 from __future__ import annotations
 
@@ -37,11 +37,11 @@ _NO_WORK = re.compile(r"HostFunc|GraphLaunch")
 _COPY = re.compile(r"^(cuda|cu|hip)Memcpy")
 _MEMSET = re.compile(r"^(cuda|cu|hip)Memset")
 _MOST_RANGES = 200
-"""A replay is compared with this many of the longest annotated ranges of a recording without graphs."""
+"""A replay is compared with at most this many of the longest annotated ranges of a recording without graphs."""
 
 
 class Sequence(NamedTuple):
-    """Work that one graph may have captured, in the order of its launches.
+    """Work that may have been captured as one graph, in the order of its launches.
 
     how         `CAPTURE` or `WITHOUT_GRAPH`
     batch_size  batch size or number of tokens; None if unknown
@@ -61,7 +61,8 @@ class Sequence(NamedTuple):
 def captured_sequences(rank_trace: RankTrace) -> tuple[Sequence, ...]:
     """Return the work that each capture launched, in order.
 
-    If no call begins or ends a capture, and the launches have no device work, the whole recording is one capture.
+    If no call begins or ends a capture, and the launches have no device work, the whole recording is assumed to be one
+    capture.
     """
     calls = event_ranges(rank_trace, LAUNCH_KINDS, ["event_index", "name", "start_ns", "end_ns"]).sort(
         "start_ns", maintain_order=True

@@ -1,8 +1,8 @@
 """Finds the layers of a model in a sequence of kernels: each layer repeats the same kernels in the same order.
 
-A model with n layers launches most kernels of a layer n times, or a multiple of n times. Kernels that run so often, and
-always in the same order, are the anchors of the layers. The kernels between the anchors may differ from layer to layer,
-for example because of experts, or of local and global attention.
+A model with n layers launches most kernels of a layer n times, or a multiple of n times. Kernels that run that often,
+and always in the same order, are the anchors of the layers. The kernels between the anchors may differ from layer to
+layer, for example because of experts, or of local and global attention.
 """
 
 from __future__ import annotations
@@ -94,9 +94,10 @@ def _parts(kernels: _Rows, attention_count: int | None) -> list[_Anchors]:
     """Return the anchors of each part, for the most plausible number of layers.
 
     A model has at most as many layers as attention calls. A number of layers is plausible if it gives at least half as
-    many anchors as the number with the most anchors. The largest plausible number is chosen: if two kinds of layers
-    alternate, a smaller number would join them in pairs. If the number of attention calls is unknown, the number with
-    the largest share of equal layers is chosen, because otherwise half a layer could be mistaken for a layer.
+    many anchors as the number of layers with the most anchors. The largest plausible number is chosen, because a
+    smaller number would join layers of two alternating kinds into pairs. But if the number of attention calls is
+    unknown, the plausible number with the largest share of equal layers is chosen, because the largest number could
+    divide each layer in half.
     """
     candidates = {
         count: parts
@@ -124,7 +125,7 @@ def _equal_share(kernels: _Rows, parts: list[_Anchors]) -> float:
 
 
 def _layer_counts(kernels: _Rows) -> list[int]:
-    """Return each possible number of layers n: some kernel occurs n times, or a small multiple of n times."""
+    """Return each possible number of layers n, such that some kernel occurs n times or a small multiple of n times."""
     occurrences = np.unique(np.unique(kernels, return_counts=True)[1])
     numbers = {
         int(count) // repeats
@@ -227,8 +228,9 @@ def _kernels_before_first_anchor(kernels: _Rows, is_norm: _Bools, first: int, us
 
     Kernels between the anchors of two layers may end one layer or begin the next. Kernels right before the first anchor
     of the first layer belong to this layer if the other layers run the same kernels before their first anchors. If
-    there are no such kernels, the layer may begin with a normalisation: the first layer often uses a different
-    normalisation kernel, because in later layers the kernel also adds the residual.
+    there are no such kernels, a normalisation right before the first anchor still belongs to the first layer if the
+    other layers have a normalisation there: the first layer often uses a different normalisation kernel, because in
+    later layers the kernel also adds the residual.
     """
     before = min(first, len(usual) - 1)
     same = kernels[first - before : first] == usual[len(usual) - before :]

@@ -31,8 +31,8 @@ def host_annotations(rank_trace: RankTrace) -> pl.DataFrame:
     """Return the host annotations in file order.
 
     Returns:
-        event_index uint32, name uint32 (string id), start_ns, end_ns int64, track_id uint32, and self_ns int64: its
-        time outside shorter annotations on the same thread.
+        event_index uint32, name uint32 (string id), start_ns, end_ns int64, track_id uint32, and self_ns int64: the
+        annotation's time outside shorter annotations on the same thread.
     """
     return _with_exclusive_time(host_ranges(rank_trace), ["track_id"])
 
@@ -47,7 +47,7 @@ def device_annotations(rank_trace: RankTrace) -> pl.DataFrame:
         start_ns, end_ns  int64
         device        int32   -1 if unknown
         stream        int64   -1 if unknown
-        self_ns  int64   its time outside shorter annotations on the same stream
+        self_ns       int64   the annotation's time outside shorter annotations on the same stream
     """
     return _with_exclusive_time(device_ranges(rank_trace), _STREAM)
 
@@ -134,7 +134,7 @@ def _of_process(table: pl.DataFrame, process: pl.Series) -> pl.DataFrame:
 
 
 def innermost_of(annotations: pl.DataFrame, moments: pl.DataFrame, keys: Sequence[str]) -> npt.NDArray[np.int64]:
-    """Return, for each `moment`, the row of the shortest annotation around it with the same keys, or NO_OWNER.
+    """Return, for each `moment`, the row of the shortest annotation around it that has the same keys, or NO_OWNER.
 
     `annotations` has start_ns and end_ns, `moments` has `moment` (in ns or null), and both have the keys.
     """
@@ -152,7 +152,7 @@ def innermost_of(annotations: pl.DataFrame, moments: pl.DataFrame, keys: Sequenc
 def _groups(
     table: pl.DataFrame, keys: Sequence[str], chosen: pl.Series | None
 ) -> dict[tuple[object, ...], npt.NDArray[np.int64]]:
-    """Return {combination of keys: its row numbers}; the numbers include rows that `chosen` left out of `table`."""
+    """Return {combination of keys: its row numbers}, as numbered before `chosen` left some rows out of `table`."""
     original = np.arange(len(table)) if chosen is None else np.flatnonzero(chosen.to_numpy())
     grouped = table.select(keys).with_columns(pl.Series("row", original)).drop_nulls().group_by(keys).agg("row")
     return dict(zip(grouped.select(keys).iter_rows(), (rows.to_numpy() for rows in grouped["row"]), strict=True))

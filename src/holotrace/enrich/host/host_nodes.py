@@ -41,8 +41,8 @@ def host_nodes(rank_trace: RankTrace) -> pl.DataFrame:
         name          uint32  string id; null on roots; the module's name on backward nodes
         start_ns      int64
         end_ns        int64
-        of_parent_ns  int64   time that overlaps no earlier sibling, to subtract from the parent's self time
-        is_counted    bool    an operator of the operator tables: not a step, data loader, optimizer or DDP wrapper
+        of_parent_ns  int64   its time outside earlier siblings; subtracted from the parent's self time
+        is_counted    bool    whether operator tables count it: not a step, data loader, optimizer or DDP wrapper
     """
     return _with_replayed(rank_trace).nodes if may_graft(rank_trace) else recorded_nodes(rank_trace)
 
@@ -88,7 +88,7 @@ class _Trees(NamedTuple):
 
 @derived
 def _with_replayed(rank_trace: RankTrace) -> _Trees:
-    """Return the recorded trees with the operators and modules that graphs replay, and the owners as rows of these trees."""
+    """Add the operators and modules that graphs replay to the recorded trees; the owners are rows of the new trees."""
     recorded, replayed = recorded_nodes(rank_trace), grafts(rank_trace)
     runtime, device = recorded_runtime_owner(rank_trace), recorded_device_owner(rank_trace)
     if replayed.nodes.is_empty():

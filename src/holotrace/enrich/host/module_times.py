@@ -93,7 +93,7 @@ def _calls(rank_trace: RankTrace, nodes: pl.DataFrame, is_module: _Bools) -> tup
 
 
 def _operator_calls(nodes: pl.DataFrame, is_module: _Bools, call_of: _Rows) -> _Rows:
-    """Return how many operators each call contains directly: operators inside another operator or module are not counted."""
+    """Return how many operators each module call contains directly, not inside another operator or module call."""
     is_counted = nodes["is_counted"].to_numpy()
     around = nearest_above(nodes["parent"].to_numpy(), is_module | is_counted, np.flatnonzero(is_counted))
     call = call_of[around]

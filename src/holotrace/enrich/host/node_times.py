@@ -41,7 +41,8 @@ def node_times(rank_trace: RankTrace) -> pl.DataFrame:
         device_total_ns, device_self_ns              int64
         tensor_core_total_ns, tensor_core_self_ns    int64  time in kernels that use tensor or matrix cores
         tensor_core_unknown_total_ns, tensor_core_unknown_self_ns
-                                                     int64  time in kernels whose names do not show the cores
+                                                     int64  time in kernels whose names do not show whether they
+                                                            use tensor or matrix cores
         is_tensor_core_eligible                      bool
     """
     work = timed_work(device_owner(rank_trace), device_durations(rank_trace), uses_tensor_cores(rank_trace))
@@ -100,7 +101,7 @@ def summed_times(nodes: pl.DataFrame, calls: pl.DataFrame, work: pl.DataFrame, e
 
 
 def _work_of_nodes(nodes: pl.DataFrame, work: pl.DataFrame) -> tuple[_Int64, _Int64, _Int64]:
-    """Return each node's own device time: in total, on tensor cores, and in kernels whose cores are unknown."""
+    """Return each node's own device time: in total, on tensor cores, and in kernels that may use tensor cores."""
     node, duration_ns = work["node"].to_numpy(), work["duration_ns"].to_numpy()
     uses = work["uses_tensor_cores"].fill_null(value=False).to_numpy()
     unknown = (work["is_kernel"].is_not_null() & work["uses_tensor_cores"].is_null()).to_numpy()

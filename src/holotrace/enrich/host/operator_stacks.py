@@ -54,7 +54,7 @@ def _of_file(rank_trace: RankTrace) -> OperatorStacks:
 
 @derived
 def _with_replayed(rank_trace: RankTrace) -> OperatorStacks:
-    """Add the stacks of replayed operators, from the recordings of the captures, in which these operators ran."""
+    """Add the stacks of replayed operators, from the recordings in which these operators ran, such as captures."""
     nodes, parts = grafts(rank_trace).nodes, [_of_file(rank_trace)]
     for number in nodes["reference"].drop_nulls().unique().sort():
         of_reference = _of_file(references_of(rank_trace)[number])

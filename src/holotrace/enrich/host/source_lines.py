@@ -1,8 +1,8 @@
 """The line of the user's code that each host thread runs at each time, and the line that launched each device activity.
 
-A line is the innermost of the user's Python frames on the thread. Frames of PyTorch, of installed libraries and of Python
-itself, built-in functions, and modules are not the user's; see `is_user_frame`. PyTorch records a frame once per call, so a
-line is the first line of its function.
+A thread runs the line of its innermost Python frame that is the user's. Frames of PyTorch, of installed libraries and
+of Python itself, built-in functions, and modules are not the user's; see `is_user_frame`. PyTorch records a frame once
+per call, so the line is always the first line of a function.
 """
 
 from __future__ import annotations
@@ -47,7 +47,8 @@ _OF_EVENT = {
 }
 _OF_ENGINE = r"^autograd::engine::evaluate_function"
 _RUNS_BACKWARD = r"^<built-in .*\brun_backward\b"
-"""While this function waits, autograd's threads compute gradients; in jobs without a device, it computes them."""
+"""While this function waits, autograd's threads compute gradients; in jobs without a device, the function itself
+computes them."""
 
 
 class HostLines(NamedTuple):
@@ -244,7 +245,7 @@ def _frames_of_stacks(rank_trace: RankTrace) -> pl.DataFrame:
 
 
 def _innermost_of_stacks(rank_trace: RankTrace, lines: pl.Series) -> pl.Series:
-    """Return the innermost frame of each recorded stack that is among `lines`; null if there is none."""
+    """Return, for each recorded stack, its innermost frame among `lines`; null if there is none."""
     users = _frames_of_stacks(rank_trace).filter(pl.col("frame").is_in(lines.implode()))
     first = users.unique("stack", keep="first", maintain_order=True)
     return gathered(first["frame"], _positions(first["stack"].to_numpy(), len(recorded_stacks(rank_trace).texts)))
@@ -268,7 +269,10 @@ def _owners(
 
 
 def _with_backward(owners: _Owners, parent: _Rows, part: _Rows, caller: _Rows) -> _Owners:
-    """For each range of the backward pass (`part`) without a line, set the line of its `caller` or of the range around it."""
+    """Set the line of each range of the backward pass (`part`) that has none.
+
+    It is the line of its `caller` or of the closest range around the caller that has a line.
+    """
     around = itself_or_above(parent, owners.line != NO_PARENT, caller)
     known = (around != NO_PARENT) & (owners.line[part] == NO_PARENT)
     part, around = part[known], around[known]
