@@ -42,8 +42,9 @@ _DEVICE = r"(?i)device_?synchroni[sz]e|synchroni[sz]e_?device"
 def waits_in(evidence: RankEvidence, chosen: pl.Expr, *, is_needless: bool = False) -> Iterator[Case]:
     """Yield a case for the idle time after the chosen calls, and in operators that always wait, such as `aten::item`.
 
-    A profiler that records Python functions makes the host up to twice as slow, so even in a replay without the wait,
-    the device may idle. Needless calls are therefore charged with all idle time after them, whatever the replay shows.
+    A profiler that records Python functions makes the host up to twice as slow, so the device may idle even in a replay
+    without the wait. Therefore, a needless wait counts as the cause of all idle time after it, whatever the replay
+    shows.
     """
     calls = evidence.synchronisations.filter(chosen.fill_null(value=False))
     if calls.is_empty():
