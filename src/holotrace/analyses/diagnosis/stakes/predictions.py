@@ -26,7 +26,7 @@ _MOST_SCALED = 2.0
 
 
 class _Step(NamedTuple):
-    """A steady step that can be replayed: its graph and Python functions, an unchanged replay, and the replay's length."""
+    """A steady step that can be replayed: its graph and Python functions, an unchanged replay, and its duration."""
 
     graph: PathGraph
     functions: pl.DataFrame

@@ -66,7 +66,7 @@ def host_copies(evidence: RankEvidence) -> Iterator[Case]:
 
 
 def _calls(evidence: RankEvidence, pieces: pl.DataFrame) -> pl.DataFrame:
-    """Return the operators that Python calls, in order: name, elements (number in the first input; null if unknown)."""
+    """Return the operators that Python calls, in order: name, elements (size of the first input; null if unknown)."""
     owns = pieces.unique("event_index", keep="first", maintain_order=True)
     names = of_events(evidence.rank_trace.table("events", ["event_index", "name"]), owns["event_index"])["name"]
     called = owns.filter(evidence.rank_trace.texts(names) == owns["name"])

@@ -27,8 +27,8 @@ from holotrace.schema import EventKind
 _LEAST_SHARE = 0.02
 _LEAST_FUNCTION = 0.05
 _LONG_NS = 100_000
-"""Python that runs at least this long between two operators is separate work; usually, there are only a few
-microseconds of Python between operators."""
+"""Python that runs at least this long between two operators counts as separate work; usually, Python takes only a few
+microseconds between operators."""
 
 _READY_NS = 300_000
 """Fetching a batch that workers have prepared takes up to this long per step, under a profiler that records Python."""
@@ -116,7 +116,7 @@ def _without_recording(evidence: RankEvidence, pieces: pl.DataFrame) -> pl.DataF
 
 
 def _subjects(evidence: RankEvidence, own: pl.DataFrame, training: pl.Series) -> pl.Series:
-    """Return the subject of each interval: the function that the training code calls, even while a helper of it runs.
+    """Return the subject of each interval: the function called by the training code, even while this function runs a helper.
 
     Time in a training function itself is split by the built-in functions that it calls.
     """

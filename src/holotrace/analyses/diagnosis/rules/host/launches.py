@@ -51,8 +51,8 @@ _ADDED_NS = {
     _IN_PYTHON: {EventKind.PYTHON_FUNCTION: FUNCTION_NS},
 }
 """Nanoseconds that a profiler adds to each host event of these kinds if it records Python functions. The keys are the
-causes of the idle time that this overhead lengthens. In half of the 24 jobs in examples/gpu
-whose devices idle even without the profiler, the measured delay is 0.9 to 1.7 times this estimate."""
+causes of the idle time that this overhead lengthens. In half of the 24 jobs in examples/gpu whose devices idle even
+without the profiler, the measured delay is 0.9 to 1.7 times this estimate."""
 
 OPTIMIZER = r"^(Optimizer\.step#|\[pl\]\[.*\]optimizer_step)"
 _LEAST_SHARE_ON_HOST = 0.05
@@ -122,7 +122,7 @@ def _unless_profiled(evidence: RankEvidence, causes: Sequence[str], cases: Itera
 
 
 def _share_of_profiler(evidence: RankEvidence, causes: Sequence[str]) -> float:
-    """Estimate the fraction of the idle time with these causes that is due to the profiler.
+    """Estimate what fraction of the idle time with these causes is due to the profiler.
 
     The overhead in events of another cause is first attributed to the idle time with that cause. If the overhead is
     longer than this idle time, the excess is added here, because it also delays the host.

@@ -1,4 +1,4 @@
-"""Find the ranks that are to blame for the waits of others, because they are late by themselves and not by chance."""
+"""Find the ranks that are to blame for the waits of others: they cause their own delays, and not by chance."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _ONE_CAUSE = 0.2
 others is delayed at many lines of code.
 """
 _CHANCE = 0.05
-"""A rank is not to blame if one of several equal ranks is the latest as often with at least this probability."""
+"""A rank is not to blame if one of several equal ranks would be the latest as often with at least this probability."""
 
 
 def blamed(evidence: JobEvidence) -> list[int]:

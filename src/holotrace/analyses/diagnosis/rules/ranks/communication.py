@@ -123,7 +123,7 @@ def _typical_shares(evidence: JobEvidence) -> dict[int, float]:
 
 
 def unknown_exposure(evidence: JobEvidence) -> Iterator[JobCase]:
-    """Yield a case for the exposed communication if only one rank was opened; some of this time may be waiting."""
+    """Yield a case for the exposed communication if only one rank was opened; this time may include waiting."""
     costs = evidence.exposed_ns
     yield JobCase(costs, share_of_step(evidence, costs), words={"ranks": len(costs)})
 
