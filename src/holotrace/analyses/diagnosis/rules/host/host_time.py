@@ -116,7 +116,7 @@ def _without_recording(evidence: RankEvidence, pieces: pl.DataFrame) -> pl.DataF
 
 
 def _subjects(evidence: RankEvidence, own: pl.DataFrame, training: pl.Series) -> pl.Series:
-    """Return the subject of each interval: the function called by the training code, even while this function runs a helper.
+    """Return each interval's subject: the function that training code calls, even while this function runs a helper.
 
     Time in a training function itself is split by the built-in functions that it calls.
     """
