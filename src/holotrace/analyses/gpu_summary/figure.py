@@ -89,7 +89,7 @@ def _over_time(series: pl.DataFrame, told: str, theme: Theme) -> go.Figure:
     since = [(moment - start) / size for moment in moments]
     figure = go.Figure([_line(series, since, metric) for metric in _METRICS if metric.is_in(series)])
     figure.update_xaxes(title={"text": f"time since the first step began, {unit}"}, ticklabelstandoff=6)
-    return _styled(figure, Heading(_QUESTION, f"{told}, from the first step to the end of the last"), theme)
+    return _styled(figure, Heading(_QUESTION, f"{told}, from the first step to the end of the last step"), theme)
 
 
 def _line(series: pl.DataFrame, since: list[float], metric: _Metric) -> go.Scatter:

@@ -16,7 +16,7 @@ _CAUSES = {
 
 
 def answer(result: IdleTime) -> str:
-    """Say how long the devices are idle, and the most frequent cause."""
+    """Say how long the devices are idle, and which cause explains the largest part of this time."""
     unknown_ns = total(result.per_device.filter(pl.col("category") == UNKNOWN), "idle_ns")
     known = result.per_device.filter(pl.col("category") != UNKNOWN)
     cause = largest(known, "category", "idle_ns")

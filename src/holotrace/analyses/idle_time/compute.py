@@ -184,7 +184,7 @@ def _parts(rank_trace: RankTrace, gaps: pl.DataFrame, keys: Sequence[str], gap_t
 
 
 def _without_unknown(rank_trace: RankTrace, gaps: pl.DataFrame, keys: Sequence[str]) -> pl.DataFrame:
-    """Reclassify as `unknown` the parts of gaps during which a replay without recorded kernels may have run."""
+    """Reclassify parts of gaps as `unknown` if a replay without recorded kernels may have run during these parts."""
     divide = pl.col("start_ns") - pl.col("from_launch")
     begin = divide - pl.col("host_wait")
     moments = gaps.select(begin.alias("begin_ns"), divide.alias("divide_ns"), "start_ns").to_numpy().T

@@ -112,8 +112,8 @@ class Inference(Result):
         rank            int32
         inference_step  int64  number of the step, from 0
         step_name       str    name of the range that marks the step; null if the step was found without a name
-        engine          str    vllm, sglang, tensorrt_llm, atom, xdit, diffusers, transformers; annotation or pattern for names
-                               that users chose; null if unknown
+        engine          str    vllm, sglang, tensorrt_llm, atom, xdit, diffusers, transformers; annotation for users'
+                               own ranges; pattern for ranges found with `patterns`; null if unknown
         found_by        str    annotation, python function, module, compiled graph, token embedding, or profiler step
         kind            str    prefill, decode, mixed or denoising; null if unknown
         is_draft        bool   whether the step runs the draft model of speculative decoding
@@ -125,7 +125,7 @@ class Inference(Result):
         output_token_count    int64  tokens returned to requests; null if the step does more than decode one token per request
         draft_token_count     int64  decoded tokens beyond one per request, which a draft model proposed
         attention_pair_count  int64  pairs of query and key under a causal mask, in one head of one layer
-        start_ns, end_ns      int64  span with the step's device work; begins after the device work of earlier steps
+        start_ns, end_ns      int64  span of the step and its device work; begins after the device work of earlier steps
         step_ns               int64  end_ns - start_ns, the sum of the parts below
         gap_before_ns         int64  time since the end of the previous step; null for the first step
         host_ns               int64  length of the step's range on the host

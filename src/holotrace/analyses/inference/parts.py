@@ -34,7 +34,7 @@ def parts_of_steps(
     """Return the `PARTS` of each step; time counts only toward the first part that covers it.
 
     Args:
-        layers: when each part except the last runs, on any device or stream.
+        layers: the intervals of each part except the last, over all devices and streams.
         starts: when each step starts.
         ends: when each step ends.
     """
@@ -48,7 +48,7 @@ def parts_of_steps(
 
 
 def waits_for_launches(work: pl.DataFrame, unknown: Intervals) -> dict[str, Intervals]:
-    """Return when launched work has not begun yet, and when the cause of idle time is unknown.
+    """Return the intervals in which launched work has not begun, and those in which the cause of idle time is unknown.
 
     The cause is unknown if the launch of the next work was not recorded, or if unrecorded work may run.
 

@@ -75,7 +75,7 @@ def _summed() -> list[pl.Expr]:
 
 
 def _percentile(column: str, percent: int) -> pl.Expr:
-    """Return a percentile by nearest rank: the smallest value that at least `percent` % of the steps do not exceed."""
+    """Return a percentile by nearest rank: the smallest value at least as large as `percent` % of all values."""
     place = (pl.len() * percent + 99) // 100 - 1
     return pl.col(column).sort().get(place).alias(f"p{percent}_{column}")
 

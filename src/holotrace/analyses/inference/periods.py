@@ -12,10 +12,10 @@ FEWEST_STEPS = 8
 
 _MOST_LONG_STEPS = 4
 _FULL = 0.8
-"""A batch is full if it has at least this share of the median number of requests in steps that decode."""
+"""A batch is full if its number of decoding requests is at least this share of the median over steps that decode."""
 
 _ENOUGH_WORK = 0.8
-"""The last step counts as cut off if it has less than this share of the kernels of similar steps."""
+"""The last step counts as cut off if it has less than this share of the median number of kernels of similar steps."""
 
 STEADY, START, CUT_OFF = "steady", "start", "cut off"
 _ALIKE = ("kind", "request_count", "is_draft")
@@ -24,9 +24,10 @@ _ALIKE = ("kind", "request_count", "is_draft")
 def periods(steps: pl.DataFrame) -> pl.DataFrame:
     """Return `period` (start, steady, or cut off) and `period_reason` (null if steady) of the steps of one rank, sorted by start.
 
-    cut off  the last steps, if they lack device work, or have fewer than 80 % of the kernels of the median similar step
-    start    up to 4 steps at the beginning that are far longer than similar steps; if the batch of decoding requests grows at
-             first, also all steps until it has 80 % of the median number of requests in steps that decode
+    cut off  all steps after the last step with device work, and this last step itself if it has fewer than 80 % of the
+             median number of kernels of similar steps
+    start    up to 4 steps at the beginning that are far longer than similar steps; if the number of decoding requests
+             grows at first, also all steps before it reaches 80 % of its median
     """
     reasons: list[str | None] = [None] * steps.height
     names = [STEADY] * steps.height

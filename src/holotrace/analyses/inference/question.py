@@ -15,7 +15,7 @@ QUESTION = Analysis(
         ("step", "one pass of the engine: prefill reads prompts, decode adds a token to each request, mixed does both"),
         (
             "step time",
-            "from the start of the step's range or the end of all earlier work, whichever is later, to the end of the range or of the step's last work, again whichever is later",
+            "begins with the step's range, or when all earlier work has ended, if that is later; ends with the range, or with the step's last work, if that is later",
         ),
         (
             "compute-bound, memory-bound",
@@ -35,7 +35,7 @@ QUESTION = Analysis(
         ),
         (
             "time per output token",
-            "time of the steps per returned token; between tokens: how long a request waits for the next token",
+            "time of the steps divided by the number of returned tokens; the time between tokens is how long a request waits for the next token",
         ),
     ),
     options=(

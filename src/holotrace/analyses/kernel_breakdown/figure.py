@@ -109,7 +109,7 @@ def _state(per_state: pl.DataFrame, devices: pl.DataFrame, state: str, share: fl
 
 
 def _over_ranks(per_kernel: pl.DataFrame) -> pl.DataFrame:
-    """Return, for each kernel over all ranks, the summed time and calls, the extremes, and the share of all kernel time."""
+    """Return each kernel's time, calls, shortest and longest call, and share of all kernel time, over all ranks."""
     total = max(1, per_kernel.get_column("total_ns").sum())
     joined = per_kernel.group_by("kernel_kind", "name").agg(
         pl.col("total_ns").sum(),

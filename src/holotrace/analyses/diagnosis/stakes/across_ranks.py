@@ -1,4 +1,4 @@
-"""Compute the cost of a late rank by replaying a few steps of all ranks as if this rank worked like its median peer."""
+"""Compute what a late rank costs, by replaying a few steps of all ranks as if it were as fast as its median peer."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def _event_count(trace: Trace) -> int:
 
 
 def _replays(trace: Trace, ranks: Sequence[int], executor: Executor) -> dict[int, list[_Replay]]:
-    """Return, for each late rank, what replays of a few steps save if the rank works like its median peer.
+    """Return, for each late rank, how much time a few replayed steps save if the rank is as fast as its median peer.
 
     The result is empty if no step can be replayed.
     """
@@ -72,7 +72,7 @@ def _replays(trace: Trace, ranks: Sequence[int], executor: Executor) -> dict[int
 def _replays_of_step(
     trace: Trace, number: int, ranks: Sequence[int], executor: Executor
 ) -> Iterator[tuple[int, _Replay]]:
-    """Yield, for each of these ranks, the additional time that is saved if it works like its median peer.
+    """Yield, for each of these ranks, the additional time that is saved if it is as fast as its median peer.
 
     Each replay corrects one more rank and keeps the earlier corrections, because one late rank may hide the delay of
     another.
@@ -99,7 +99,7 @@ def _findings(result: Diagnosis, replays: Mapping[int, Sequence[_Replay]]) -> pl
 
     Findings of other rules are sorted by upper bounds that no replay has lowered. For a fair order, the finding of a
     late rank is sorted by twice its stake or by its former upper bound, whichever is smaller. If the job is hardly
-    faster without a rank's delay, the delay is considered chance, and the finding is left out. If the line of code that
+    faster without a rank's delay, the delay is considered random, and the finding is left out. If the line of code that
     makes the rank late is known, the finding is kept with its upper bound, because other late ranks may hide the effect
     of the line.
     """
@@ -119,7 +119,9 @@ def _findings(result: Diagnosis, replays: Mapping[int, Sequence[_Replay]]) -> pl
         for row, ns, bound_ns in zip(rows, stakes_ns, bounds_ns, strict=True)
     ]
     for place in reversed(range(len(rows) - 1)):
-        if rows[place]["stake_ns"] is None:  # ranked by its future cost: keep it ahead of all later findings
+        # A finding without a stake was ranked by a cost that arises only after the recording. It stays ahead of the
+        # findings that followed it.
+        if rows[place]["stake_ns"] is None:
             places[place] = max(places[place + 1 :])
     order = sorted(range(len(rows)), key=lambda place: (*rank_of(rows[place]), -places[place]))
     kept = [rows[place] for place in order if not _is_refuted(rows[place])]
@@ -127,7 +129,7 @@ def _findings(result: Diagnosis, replays: Mapping[int, Sequence[_Replay]]) -> pl
 
 
 def _is_refuted(row: Mapping[str, Any]) -> bool:
-    """Return whether a late rank costs almost nothing, or whether its cost varies so much that chance may explain it.
+    """Return whether a late rank costs almost nothing, or has a cost that varies so much that chance may explain it.
 
     A finding with a known line of code is not considered chance, even if the line is slow only now and then.
     """

@@ -26,7 +26,7 @@ _MOST_SCALED = 2.0
 
 
 class _Step(NamedTuple):
-    """A steady step that can be replayed: its graph, its Python functions, an unchanged replay, and its length."""
+    """A steady step that can be replayed: its graph and Python functions, an unchanged replay, and its duration."""
 
     graph: PathGraph
     functions: pl.DataFrame
@@ -46,7 +46,7 @@ class Predictions(NamedTuple):
 
 
 def predictions(evidence: RankEvidence, cases: Sequence[tuple[Rule, Case, Claim]]) -> Predictions:
-    """Replay a step of the rank once for each of the costliest cases, without the case.
+    """Replay a step of the rank once for each of the costliest cases, each time without the cause of this case.
 
     The saved time is None for all other cases, for cases without a change, and if an unchanged replay does not reproduce the
     step.

@@ -36,8 +36,8 @@ def upheld(evidence: RankEvidence, found: Sequence[tuple[Rule, Case]]) -> list[t
             _is_idle(evidence, whole) and _is_refuted(evidence, rule, claim, saved_ns)
         ):
             if saved_ns is not None and predicted.end_ns is not None:
-                # Scale `case`, not `whole`: `whole` counts all further time in the first steps, although the time may
-                # have been lost in any step.
+                # Scale `case`, not `whole`: in `whole`, all time that is saved beyond `case` is in the first steps,
+                # although it may have been lost in any step.
                 saved_ns = in_mean_step(evidence, case, saved_ns, predicted.end_ns)
             kept.append((rule, whole, saved_ns))
     return kept
@@ -49,7 +49,7 @@ def _is_certain(evidence: RankEvidence, case: Case, claim: Claim, saved_ns: floa
 
 
 def _with_further(evidence: RankEvidence, case: Case, saved_ns: float | None) -> Case:
-    """Add the earliest intervals of `further` to the explained time, if the replay saves more than that."""
+    """If the replay saves more than the explained time, extend that time by the earliest intervals of `further`."""
     if case.further is None or saved_ns is None:
         return case
     further = difference(case.further, case.explained)

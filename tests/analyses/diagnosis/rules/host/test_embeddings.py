@@ -35,7 +35,7 @@ def test_work_on_all_rows_costs_its_time() -> None:
 
     assert case.cost_ns == pytest.approx(490_000)
     assert said(trace, "dense_embedding_gradients").what == (
-        "a step reads at most 64 of the 10,000 rows of an embedding, but its gradient and the optimizer process all rows, "
+        "a step reads at most 64 of the 10,000 rows of an embedding, but the backward pass and the optimizer process all rows, "
         "which takes 49.0 % of the step, mostly aten::addcmul_"
     )
 

@@ -28,7 +28,7 @@ from holotrace.schema import KernelKind
 from holotrace.units import duration_text, number_text, percent_text
 
 _LONG_NS = 10_000
-"""Shorter kernels consist mostly of launch overhead."""
+"""Kernels shorter than this spend most of their time on fixed costs of a launch."""
 _TINY_NS = 5_000
 _FEW_BLOCKS = 0.5
 _LOW_OCCUPANCY = 0.25
@@ -44,7 +44,8 @@ def small_grids(evidence: RankEvidence) -> Iterator[Case]:
     """Yield a case for each kernel of 10 µs or more that has less than one block for every two SMs."""
     shaped = with_launch_shapes(evidence.rank_trace, evidence.costed)
     is_small = (pl.col("blocks_per_sm") < _FEW_BLOCKS) & (DURATION >= _LONG_NS)
-    # With a block on every SM, the kernel would take proportionally less time, but at least its lower bound.
+    # With one block per SM, the kernel's time would fall in proportion to the blocks per SM, but not below its lower
+    # bound.
     least = pl.max_horizontal(DURATION * pl.col("blocks_per_sm"), FLOOR / BEST_BANDWIDTH)
     alone = _share_alone(evidence.kernels, small := shaped.filter(is_small))
     rows = small.with_columns(saved_ns=(DURATION - least).clip(lower_bound=0) * alone)

@@ -36,7 +36,7 @@ def empties_cache(evidence: RankEvidence) -> Iterator[Case]:
 
 
 def allocator_retries(evidence: RankEvidence) -> Iterator[Case]:
-    """Yield a case for the allocator's other calls to the driver in steady steps; none if every step empties the cache."""
+    """Yield a case for the allocator's calls to the driver in steady steps, unless every step empties the cache."""
     if _emptying_calls(evidence) < evidence.step_count:
         yield from _allocations(evidence)
 
@@ -63,7 +63,11 @@ def _allocations(evidence: RankEvidence, first: str = "") -> Iterator[Case]:
 
 
 def _emptying_calls(evidence: RankEvidence) -> int:
-    """Count the calls of `empty_cache` in steady steps or, if none were recorded, the calls that free memory outside operators."""
+    """Count the calls of `empty_cache` in steady steps.
+
+    If no such calls were recorded, count the calls that free device memory, provided that most of them are outside
+    operators.
+    """
     ids = names_matching(evidence.rank_trace, _EMPTY_CACHE)
     kinds = (EventKind.PYTHON_FUNCTION, EventKind.CPU_OP)
     named = evidence.rank_trace.events_of(kinds, ["start_ns"], names=ids)
@@ -165,7 +169,7 @@ def _say_limit(cases: Sequence[RankCase]) -> Said:
 
 
 def _reserved_text(words: Mapping[str, Any]) -> str:
-    """If known and large enough, say how much memory the allocator reserves in blocks that no tensor uses."""
+    """Say how much memory the allocator reserves in blocks that no tensor uses; "" if this is unknown or too little."""
     unused = (words["reserved_bytes"] or 0) - words["peak_bytes"]
     if unused < _LEAST_UNUSED * words["capacity_bytes"]:
         return ""

@@ -70,7 +70,7 @@ def unaligned_products(evidence: RankEvidence) -> Iterator[Case]:
 
 
 def _unaligned_row(inputs: CallInputs) -> dict[str, int] | None:
-    """Return the length of unaligned rows, and the number of elements it should be a multiple of; None if aligned."""
+    """Return the length of unaligned rows, and the number of which it should be a multiple; None if all are aligned."""
     matrices = [index for index, dims in enumerate(inputs.dims) if _is_matrix(dims)][-2:]
     for index in matrices:
         size = element_bytes(str(inputs.types[index])) if index < len(inputs.types) else None
@@ -104,7 +104,7 @@ def shapes_text(inputs: CallInputs) -> str:
 
 
 def tf32_off(evidence: RankEvidence) -> Iterator[Case]:
-    """Yield a case for float32 products on ordinary cores of a device whose tensor cores multiply in TF32."""
+    """Yield a case for float32 products that run on ordinary cores although the device's tensor cores support TF32."""
     device = evidence.peaks
     if device is not None and not is_rocm(evidence.rank_trace) and device.flops_per_s("tf32", matrix=True):
         yield from _faster_as(evidence, device, "tf32", ("float32",))
@@ -127,7 +127,8 @@ def float8_possible(evidence: RankEvidence) -> Iterator[Case]:
     is_large = (
         _IS_MATRIX & ~_IS_ATTENTION & pl.col("precision").is_in(_SIXTEEN_BITS) & (intensity > _FLOAT8_FLOPS_PER_BYTE)
     )
-    # In FP8, a product reaches at most the same share of the peak rate, so the ratio of the lower bounds limits the speedup.
+    # In FP8, a product reaches no larger share of the peak rate than in 16 bits, so the ratio of the lower bounds
+    # limits the speedup.
     in_float8 = floor_at("float8", device)
     rows = evidence.costed.filter(is_large).with_columns(
         saved_ns=(FLOOR - in_float8).clip(0), most_ns=(DURATION * (1 - in_float8 / FLOOR)).clip(0)
@@ -161,8 +162,9 @@ def _attained(evidence: RankEvidence) -> tuple[pl.Expr, pl.Expr]:
 def tensor_cores_unused(evidence: RankEvidence) -> Iterator[Case]:
     """Yield a case for products of unknown shapes if no kernel uses tensor cores, although every device has them.
 
-    The rule judges by the names of operators and kernels. A kernel whose name does not show which cores it uses may use
-    tensor cores. Attention is left out, because its float32 kernels use tensor cores by default.
+    The rule judges by the names of operators and kernels. A kernel whose name does not show which cores it uses is not
+    included, because it may use tensor cores. Attention is left out, because its float32 kernels use tensor cores by
+    default.
     """
     types = _common_precisions(evidence)
     named = evidence.costed.drop_nulls("operator").filter(~_IS_ATTENTION)
@@ -179,7 +181,7 @@ def tensor_cores_unused(evidence: RankEvidence) -> Iterator[Case]:
 
 
 def _speedup(device: Device | None, precision: str) -> float:
-    """Return how much faster products can be at the device's peak rates: at least 3, and 3 if the rates are unknown."""
+    """Return the largest speedup that the device's peak rates allow; 3 if it is smaller or the rates are unknown."""
     rates = device and (device.flops_per_s(precision, matrix=True), device.flops_per_s("float32", matrix=False))
     return max(_LEAST_SPEEDUP, rates[0] / rates[1]) if rates and rates[0] and rates[1] else _LEAST_SPEEDUP
 
@@ -234,7 +236,7 @@ def slow_products(evidence: RankEvidence) -> Iterator[Case]:
 
 
 def _has_few_channels(inputs: CallInputs) -> bool:
-    """Return whether this is a convolution with too few channels for tensor cores, such as an image model's first one."""
+    """Return whether this is a convolution with too few channels for tensor cores, as in most models' first layer."""
     images = [dims for dims in inputs.dims if isinstance(dims, list) and len(dims) >= _IMAGE_DIMENSIONS]
     return any(isinstance(dims[1], int) and dims[1] < _LEAST_CHANNELS for dims in images)
 

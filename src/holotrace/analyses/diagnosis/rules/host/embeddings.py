@@ -50,7 +50,7 @@ def dense_gradients(evidence: RankEvidence) -> Iterator[Case]:
 def _visits(known: pl.DataFrame, table: _Table) -> pl.DataFrame:
     """Return the operators that process all rows of the table; none if a product reads a matrix of the table's shape.
 
-    Such a product may use the same weights, for example in a tied output layer, and then needs dense gradients.
+    Such a product may use the same weights, for example in a tied output layer; then the gradients must stay dense.
     """
     shapes = (f"[{table.rows},{table.width}]", f"[{table.width},{table.rows}]")
     multiplied = known.filter(pl.col("name").str.contains(_PRODUCT))["dims"]
@@ -83,8 +83,8 @@ def _table(dims: str) -> _Table | None:
 def _say(cases: Sequence[RankCase]) -> Said:
     words = cases[0].words
     return Said(
-        f"a step reads at most {words['read']:,} of the {words['rows']:,} rows of an embedding, but its gradient and the optimizer process "
-        f"all rows, which takes {percent_text(words['share'])} of the step, mostly {cases[0].place.operator}{in_line(cases[0].place)}",
+        f"a step reads at most {words['read']:,} of the {words['rows']:,} rows of an embedding, but the backward pass and "
+        f"the optimizer process all rows, which takes {percent_text(words['share'])} of the step, mostly {cases[0].place.operator}{in_line(cases[0].place)}",
         "Pass sparse=True to nn.Embedding, and update it with torch.optim.SparseAdam, Adagrad or SGD, without weight decay or momentum. "
         "If gradients must stay dense, pass fused=True to the optimizer.",
     )

@@ -1,4 +1,4 @@
-"""The rule about forward passes without gradients, such as validation, in each step of training on the host."""
+"""The rule about forward passes without gradients in each step, such as validation, in jobs that train on the host."""
 
 from __future__ import annotations
 
@@ -29,7 +29,8 @@ _MOST = 0.5
 def evaluation_in_steps(evidence: RankEvidence) -> Iterator[Case]:
     """Yield a case for the layers that training computes on the host without recording them for autograd.
 
-    PyTorch numbers the operators that run while gradients are on; operators under `no_grad` have no sequence number.
+    PyTorch numbers the operators that run while gradients are enabled; operators under `no_grad` have no sequence
+    number.
     """
     if not evidence.computes_on_host:
         return
@@ -38,7 +39,7 @@ def evaluation_in_steps(evidence: RankEvidence) -> Iterator[Case]:
     is_backward = operators["name"].str.starts_with(OF_AUTOGRAD).fill_null(value=False)
     is_numbered = _numbered(evidence, operators["event_index"])
     if not is_backward.any() or not is_numbered.any():
-        return  # no training, or a profiler that wrote no numbers
+        return  # no training, or the profiler wrote no sequence numbers
     own = operators.filter(~is_backward & ~is_numbered)
     own = own.join(of_the_backward_pass(evidence), on="event_index", how="anti", maintain_order="left")
     length = pl.col("end_ns") - pl.col("start_ns")

@@ -66,7 +66,7 @@ def host_copies(evidence: RankEvidence) -> Iterator[Case]:
 
 
 def _calls(evidence: RankEvidence, pieces: pl.DataFrame) -> pl.DataFrame:
-    """Return the operators that Python calls, in order: name, and elements of the first input (null if unknown)."""
+    """Return the operators that Python calls, in order: name, elements (size of the first input; null if unknown)."""
     owns = pieces.unique("event_index", keep="first", maintain_order=True)
     names = of_events(evidence.rank_trace.table("events", ["event_index", "name"]), owns["event_index"])["name"]
     called = owns.filter(evidence.rank_trace.texts(names) == owns["name"])
@@ -95,7 +95,8 @@ def double_precision(evidence: RankEvidence) -> Iterator[Case]:
     """Yield a case for the operators on the host that compute in float64.
 
     For lists of tensors, such as the inputs of a fused optimizer, the profiler does not record element types. Operators
-    on such lists are included if nearly all of the time in operators with known floating types is spent in float64.
+    on such lists are included if, among the operators with known floating-point types, those in float64 take nearly all
+    of the time.
     """
     if not evidence.computes_on_host:
         return
@@ -155,10 +156,10 @@ _WAYS_OUT = {
     _GROWTH: "Allocate the full tensor once and write into slices of it, or collect the pieces in a list and concatenate them once at "
     "the end.",
     _ONE_HOT: "Look up the rows with torch.nn.functional.embedding instead of multiplying by a one-hot matrix.",
-    _CASTS: "Create each tensor in the type that its operators need, and keep one type across consecutive operators.",
+    _CASTS: "Create each tensor in the type in which it is used, and keep one type across consecutive operators.",
     _FILLS: "Create the tensor once outside the loop, and use expand() instead of repeat().",
 }
-"""Advice by the operator that takes most of the time."""
+"""Patterns of operator names, each with the advice if such an operator takes the most time."""
 
 
 def _say_double(cases: Sequence[RankCase]) -> Said:

@@ -27,8 +27,8 @@ from holotrace.schema import EventKind
 _LEAST_SHARE = 0.02
 _LEAST_FUNCTION = 0.05
 _LONG_NS = 100_000
-"""Python that runs at least this long between two operators is separate work; usually, there are only a few
-microseconds of Python between operators."""
+"""Python that runs at least this long between two operators counts as separate work; usually, Python takes only a few
+microseconds between operators."""
 
 _READY_NS = 300_000
 """Fetching a batch that workers have prepared takes up to this long per step, under a profiler that records Python."""
@@ -37,7 +37,7 @@ _OF_MODELS = 0.25
 _OF_TRAINING = 0.02
 """A function that spends more than this share of its time in operators is part of training and cannot be moved elsewhere."""
 _LARGE_SHARE = 0.1
-"""In very short steps, even fetching a ready batch may take this share of the step."""
+"""Even shorter waits for data are reported if they take at least this share of the step."""
 
 _NAMELESS = "<built-in method >"
 """A method that pybind11 recorded without its name."""
@@ -102,7 +102,10 @@ def _in_library_calls(evidence: RankEvidence, training: pl.Series) -> pl.DataFra
 
 
 def _without_recording(evidence: RankEvidence, pieces: pl.DataFrame) -> pl.DataFrame:
-    """Shorten the intervals by the time that recording Python functions adds, in proportion to their first 0.1 ms."""
+    """Subtract the overhead of recording Python functions, divided among the intervals in proportion to their length.
+
+    Only the first 0.1 ms of each interval counts as its length.
+    """
     if not records_python(evidence.rank_trace):
         return pieces
     short_ns = pl.min_horizontal(pl.col("end_ns") - pl.col("start_ns"), pl.lit(_LONG_NS))
@@ -113,7 +116,7 @@ def _without_recording(evidence: RankEvidence, pieces: pl.DataFrame) -> pl.DataF
 
 
 def _subjects(evidence: RankEvidence, own: pl.DataFrame, training: pl.Series) -> pl.Series:
-    """Return the subject of each interval: the function that the training code calls, even while a helper of it runs.
+    """Return each interval's subject: the function that training code calls, even while this function runs a helper.
 
     Time in a training function itself is split by the built-in functions that it calls.
     """
@@ -250,7 +253,8 @@ def _say_function(cases: Sequence[RankCase]) -> Said:
     words = cases[0].words
     if words["is_held_up"]:
         return Said(
-            f"{who_waits(cases[0])} while something blocks the thread in {_in(cases[0])}, which otherwise takes microseconds",
+            f"{who_waits(cases[0])} while something blocks the thread in {_in(cases[0])}, a call that normally takes "
+            "microseconds",
             "Look for Python threads that hold the GIL (hand-written loaders, loggers), and for other processes on the cores of "
             "this rank.",
         )

@@ -51,8 +51,8 @@ _ADDED_NS = {
     _IN_PYTHON: {EventKind.PYTHON_FUNCTION: FUNCTION_NS},
 }
 """Nanoseconds that a profiler adds to each host event of these kinds if it records Python functions. The keys are the
-causes of the idle time that this overhead lengthens. Of 24 jobs in examples/gpu whose devices idle even without the
-profiler, half have a measured delay of 0.9 to 1.7 times this estimate."""
+causes of the idle time that this overhead lengthens. In half of the 24 jobs in examples/gpu whose devices idle even
+without the profiler, the measured delay is 0.9 to 1.7 times this estimate."""
 
 OPTIMIZER = r"^(Optimizer\.step#|\[pl\]\[.*\]optimizer_step)"
 _LEAST_SHARE_ON_HOST = 0.05
@@ -64,7 +64,7 @@ _BREAKS = r"^Torch-Compiled Region: \d+/\d+"
 _BACKWARD = rf"^{OF_AUTOGRAD}|run_backward"
 """The backward pass. It is not a graph break, although it runs between two compiled regions if the optimizer is compiled, too."""
 AFTER_BREAK = r"torch_dynamo_resume_in_"
-"""Prefix of the name that torch.compile gives to the code of a function after a graph break."""
+"""Prefix of the name that torch.compile gives to the rest of a function, which runs after a graph break."""
 _COMPILING = r"^dynamo$|dynamo_timed|convert_frame|compile_fx|backend_compile|compile_(inner|attempt)"
 
 
@@ -122,10 +122,10 @@ def _unless_profiled(evidence: RankEvidence, causes: Sequence[str], cases: Itera
 
 
 def _share_of_profiler(evidence: RankEvidence, causes: Sequence[str]) -> float:
-    """Estimate the fraction of the idle time with these causes that is due to the profiler.
+    """Estimate what fraction of the idle time with these causes is due to the profiler.
 
-    Overhead in events with other causes is part of the idle time with those causes. If it exceeds that idle time, the
-    excess is included here, because it delays the host, too.
+    The overhead in events of another cause is first attributed to the idle time with that cause. If the overhead is
+    longer than this idle time, the excess is added here, because it also delays the host.
     """
     idle_ns, added_ns = _idle_ns(evidence, causes), _added_ns(evidence, causes)
     others = [(_added_ns(evidence, other), _idle_ns(evidence, other)) for other in _ADDED_NS if other != causes]
@@ -228,9 +228,9 @@ def _updates_on_host(evidence: RankEvidence, ranges: pl.DataFrame, times: Interv
 def graph_breaks(evidence: RankEvidence) -> Iterator[Case]:
     """Yield a case for the idle time between the compiled regions of a step, if each step runs several regions.
 
-    Work after the last region counts if its name shows that it is code of a function after a graph break. Idle time within
-    regions also counts, for as long as the devices were busy during earlier breaks: without these breaks, the host
-    would be ahead by that much.
+    After the last region, idle time counts only in functions whose names show that they resume after a graph break.
+    Idle time within regions also counts, up to the time that the devices were busy during earlier breaks: without these
+    breaks, the host would be ahead by that much.
     """
     regions = named_ranges(evidence, _BREAKS)
     names = evidence.rank_trace.texts(regions["name"])
@@ -251,7 +251,8 @@ def _between(evidence: RankEvidence, regions: Intervals) -> Intervals:
     """Return the times between the regions of each step, and the idle time within regions that these breaks cause.
 
     While the devices have queued work, a break delays only the host. Without the break, the host would be ahead by as
-    long as the devices were busy during the break. So idle time of the same length within the next regions counts, too.
+    long as the devices were busy during the break. Therefore, up to this much idle time within the next regions counts,
+    too.
     """
     step = holding(intervals_of(evidence.steady), regions[0])
     same = np.flatnonzero((step[1:] == step[:-1]) & (step[1:] >= 0))
@@ -375,7 +376,7 @@ _WITHOUT_PYTHON = "Compile the model (torch.compile, with PyTorch 2.0 or newer),
 
 
 def _fewer_launches(words: Mapping[str, Any]) -> str | None:
-    """Return the advice for a job that uses CUDA graphs or torch.compile already, or PyTorch without torch.compile."""
+    """Return the advice if the job already uses CUDA graphs or torch.compile, or if its PyTorch lacks torch.compile."""
     if words["has_graphs"]:
         return _MORE_IN_GRAPHS
     return {"runs": _COMPILED_INTO_GRAPHS, "too_old": _WITHOUT_COMPILE}.get(words["compilation"])
@@ -384,7 +385,8 @@ def _fewer_launches(words: Mapping[str, Any]) -> str | None:
 def _say_recording(_: Sequence[RankCase]) -> Said:
     return Said(
         "the GPU waits because recording Python functions slows the host down (estimated from the number of events)",
-        "Record once without with_stack to see the real times; the lines of code in this recording stay valid.",
+        "Record once without with_stack to see the real times; the lines of code that this recording shows are still "
+        "correct.",
     )
 
 

@@ -24,8 +24,8 @@ _LEAST_SHARE = 0.05
 _MANY = 64
 """If one call of a function runs an operator this often, the function almost certainly contains a loop."""
 _MANY_OF_A_MODULE = 32
-"""The corresponding limit for calls of one module. It can be lower, because identical layers of a deep model are
-different modules, so without a loop, a function rarely calls the same module often."""
+"""The corresponding limit for calls of one module. It can be lower: each layer of a deep model is its own module, even
+if the layers are identical, so a function that calls one module many times almost certainly contains a loop."""
 _OF_SAME_LOOP, _FEWEST = 4, 16
 """An operator counts as part of the most frequent operator's loop if it runs at least a quarter as often, and at least
 16 times."""
@@ -133,7 +133,7 @@ def _loops_over_modules(evidence: RankEvidence, pieces: pl.DataFrame) -> Iterato
 
 
 def _repeated_modules(evidence: RankEvidence) -> pl.DataFrame:
-    """Return calls of modules that a user function makes many times per call: row, caller (a row), function, module."""
+    """Return calls of modules that one call of a user function repeats: row, caller (a row), function, module."""
     known, texts = host_ranges(evidence.rank_trace), evidence.rank_trace.strings
     name = known.ranges["name"].to_numpy()
     is_python = (known.ranges["kind"] == EventKind.PYTHON_FUNCTION).to_numpy()

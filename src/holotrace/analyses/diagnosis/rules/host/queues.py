@@ -58,11 +58,11 @@ def late_starts(evidence: RankEvidence) -> Iterator[Case]:
 
 
 def _reason(evidence: RankEvidence, waiting: pl.DataFrame) -> str:
-    """Return a reason why the GPU may have been busy during most of this time, or "" if there is none.
+    """Return why the GPU may have been busy for most of the time in `waiting`; "" if there is no reason to think so.
 
-    `before`: this time ends with the first recorded work of a stream, so work from before the recording may have run.
-    `graph`: it ends with a graph replay, so nodes of the graph that the profiler lost may have run. `left_out`: most
-    launches and their work are missing from the file.
+    `before`: the time ends with the first recorded work of a stream, so work from before the recording may have run.
+    `graph`: the time ends with a graph replay, so nodes of the graph that the profiler lost may have run. `left_out`:
+    most launches and their work are missing from the file, so the missing work may have run.
     """
     if calls_between_launches(evidence.rank_trace) is not None:
         return "left_out"
@@ -80,7 +80,7 @@ def _reason(evidence: RankEvidence, waiting: pl.DataFrame) -> str:
 def host_falls_behind(evidence: RankEvidence) -> Iterator[Case]:
     """Yield a case if the host needs longer for each step than the devices, and the devices still work on a backlog.
 
-    Time in which the host waits for a device does not count. As long as the backlog lasts, the devices do not idle, so a slow
+    The host's time excludes its waits for devices. As long as the backlog lasts, the devices do not idle, so a slow
     host costs nothing in the recorded steps. Devices that idle most of the time have no backlog.
     """
     pace = host_pace(evidence)

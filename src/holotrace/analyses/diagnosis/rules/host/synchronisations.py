@@ -42,8 +42,9 @@ _DEVICE = r"(?i)device_?synchroni[sz]e|synchroni[sz]e_?device"
 def waits_in(evidence: RankEvidence, chosen: pl.Expr, *, is_needless: bool = False) -> Iterator[Case]:
     """Yield a case for the idle time after the chosen calls, and in operators that always wait, such as `aten::item`.
 
-    A profiler that records Python functions makes the host up to twice as slow, so even in a replay without the wait,
-    the device may idle. Needless calls are therefore charged with all idle time after them, whatever the replay shows.
+    A profiler that records Python functions makes the host up to twice as slow, so the device may idle even in a replay
+    without the wait. Therefore, a needless wait counts as the cause of all idle time after it, whatever the replay
+    shows.
     """
     calls = evidence.synchronisations.filter(chosen.fill_null(value=False))
     if calls.is_empty():
@@ -83,7 +84,7 @@ def launching(evidence: RankEvidence, since_ns: int) -> Intervals:
 
 
 def _inside(evidence: RankEvidence, calls: pl.DataFrame) -> pl.DataFrame:
-    """Return the rows of `RankEvidence.while_idle` in the operators that made these calls, if these operators always wait."""
+    """Return the rows of `RankEvidence.while_idle` inside operators that made these calls and that always wait."""
     known = evidence.while_idle.filter(_IS_KNOWN.fill_null(value=False))
     return known.join(calls.select("name", "frame").unique(), on=["name", "frame"], how="semi", nulls_equal=True)
 

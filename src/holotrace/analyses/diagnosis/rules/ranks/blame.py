@@ -1,4 +1,4 @@
-"""Which ranks are to blame for the waits of others: those whose delays are their own, and not due to chance."""
+"""Find the ranks that are to blame for the waits of others: they cause their own delays, and not by chance."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ from holotrace.enrich.job_graph.causes.roles import CULPRIT, MOSTLY_PYTHON, NOT_
 
 _RUN_BACKWARD = "<built-in method run_backward>"
 _LATE_STEP = 0.25
-"""A rank counts as late in a step if its delay in this step costs at least this share of the rank's costliest delay."""
+"""A rank counts as late in a step if its delay there costs at least this share of what its costliest delay costs."""
 _ONE_CAUSE = 0.2
 """If the largest cause explains less than this share, the delay may be due to chance: a process that shares its cores with
 others is delayed at many lines of code.
 """
 _CHANCE = 0.05
-"""If one of several equal ranks would be the latest as often with at least this probability, no rank is to blame."""
+"""A rank is not to blame if one of several equal ranks would be the latest as often with at least this probability."""
 
 
 def blamed(evidence: JobEvidence) -> list[int]:
@@ -41,7 +41,7 @@ def blamed(evidence: JobEvidence) -> list[int]:
 
 
 def delays_of(evidence: JobEvidence, rank: int) -> pl.DataFrame:
-    """Return the causes for which others wait for a rank, except more tokens and larger inputs, which other rules report."""
+    """Return the causes of all waits for a rank, except more tokens and larger inputs, which other rules report."""
     in_steps = evidence.results["wait_causes"].per_cause.drop_nulls("step").filter(pl.col("cause_rank") == rank)
     own = without_larger_inputs(evidence, in_steps)
     return own.filter(~pl.col("cause").is_in(WORK)) if rank in overloaded(evidence) else own
@@ -60,7 +60,7 @@ def explained(evidence: JobEvidence, delays: pl.DataFrame) -> tuple[dict[str, An
 
 
 def _is_late_by_chance(evidence: JobEvidence, rank: int) -> bool:
-    """Return whether a rank is late without a cause of its own, and so rarely that equal ranks might be, too.
+    """Return whether a rank is late without a clear cause, and no more often than equal ranks may be by chance.
 
     Equal ranks take turns at random: in each step, each of them is equally likely to be the latest.
     """
@@ -75,7 +75,7 @@ def _is_late_by_chance(evidence: JobEvidence, rank: int) -> bool:
 
 
 def _explains_half(evidence: JobEvidence, rank: int, delays: pl.DataFrame) -> bool:
-    """Return whether a function that only this rank runs takes at least half as long as its delays."""
+    """Return whether a function that only this rank runs takes at least half as long as the rank's delays."""
     cost_ns = delays.group_by("waiting_rank").agg(pl.col("cost_ns").sum())["cost_ns"].max()
     steps = steps_of(evidence.results["wait_causes"])
     return any(2 * time_ns * steps >= cost_ns for time_ns in functions_alone(evidence, rank).values())  # type: ignore[operator]
@@ -90,7 +90,7 @@ def _latest_ranks(evidence: JobEvidence) -> list[int]:
 
 
 def _chance(late: int, steps: int, ranks: int) -> float:
-    """Return how likely one of several equal ranks is the latest in at least `late` steps; at most 1."""
+    """Return an upper bound on the chance that one of several equal ranks is the latest in at least `late` steps."""
     ways = sum(comb(steps, count) * (ranks - 1) ** (steps - count) for count in range(late, steps + 1))
     likelihood: float = ranks * ways / ranks**steps
     return min(1.0, likelihood)

@@ -123,7 +123,7 @@ def _typical_shares(evidence: JobEvidence) -> dict[int, float]:
 
 
 def unknown_exposure(evidence: JobEvidence) -> Iterator[JobCase]:
-    """Yield a case for the exposed communication if only one rank was opened; some of this time may be waiting."""
+    """Yield a case for the exposed communication if only one rank was opened; this time may include waiting."""
     costs = evidence.exposed_ns
     yield JobCase(costs, share_of_step(evidence, costs), words={"ranks": len(costs)})
 
@@ -252,7 +252,7 @@ def _most_frequent(causes: pl.DataFrame) -> dict[str, Any]:
 
 
 def _delays(rest: pl.DataFrame, step_count: int) -> dict[int, Delay]:
-    """Return the mean delay per step of each rank: the longest wait for it, not counting waits due to its work."""
+    """Return each rank's mean delay per step: the longest wait of another rank for it, excluding waits for its work."""
     not_work = rest.filter(~pl.col("cause").is_in(WORK))
     of_waiting = not_work.group_by("cause_rank", "step", "waiting_rank").agg(pl.col("own_ns").sum())
     longest = of_waiting.group_by("cause_rank", "step").agg(pl.col("own_ns").max())

@@ -20,7 +20,7 @@ WORK = ("computation", "copy", "operator")
 
 
 def uneven_experts(evidence: JobEvidence) -> Iterator[JobCase]:
-    """Yield a case for the time that other ranks wait for the work of the rank whose experts get the most tokens."""
+    """Yield a case for the time that other ranks spend waiting for the rank whose experts get the most tokens."""
     most = _most_tokens(evidence)
     if most is None:
         return
@@ -39,7 +39,7 @@ def overloaded(evidence: JobEvidence) -> list[int]:
 
 
 def _most_tokens(evidence: JobEvidence) -> dict[str, Any] | None:
-    """Return the rank whose experts get the most tokens; `uneven` is the number of tokens divided by the mean."""
+    """Return the rank whose experts get the most tokens; `uneven` is their number divided by the mean of all ranks."""
     if "parallelism" not in evidence.results:
         return None
     experts = evidence.results["parallelism"].per_expert_rank

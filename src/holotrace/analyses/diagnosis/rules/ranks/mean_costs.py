@@ -1,4 +1,4 @@
-"""Costs per step of each rank, from the results of analyses of the whole job."""
+"""Compute how much each rank loses per step, from the results of analyses that compare ranks."""
 
 from __future__ import annotations
 

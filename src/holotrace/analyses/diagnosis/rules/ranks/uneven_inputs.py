@@ -51,7 +51,7 @@ def without_larger_inputs(evidence: JobEvidence, per_cause: pl.DataFrame) -> pl.
 
 
 def times_as_many_calls(evidence: JobEvidence, rank: int) -> float | None:
-    """Return how many times as many matrix products, convolutions and embeddings a rank runs as the median other rank.
+    """Return a rank's number of matrix products, convolutions and embeddings as a multiple of the median of its peers.
 
     None if shapes were not recorded, or if other ranks make the same number of calls with smaller inputs.
     """
