@@ -39,7 +39,7 @@ class Edits(NamedTuple):
     fates   KEPT; LEFT_OUT; MARKED: add a text to the args; NUMBERED: if the event has a duration (`ph` X), replace its
             name by a number and drop its args
     values  for MARKED the index of the text in `texts`, for NUMBERED the number
-    texts   args as JSON, without braces: `"critical":1`
+    texts   args to add for MARKED, as JSON without braces: `"critical":1`
     """
 
     fates: npt.NDArray[np.uint8]

@@ -50,8 +50,8 @@ def times_within(
     Args:
         intervals: the intervals of the `ROLES`.
         within: the steps.
-        restarts: reproduce a mistake of the TensorBoard plugin: once the earlier roles fill all steps, nothing is
-            subtracted from the next role.
+        restarts: reproduce a mistake of the TensorBoard plugin: once the earlier roles fill all steps, the time of the
+            next role is counted in full.
     """
     starts, ends = within["start_ns"].to_numpy(), within["end_ns"].to_numpy()
     taken: Intervals = (np.empty(0, np.int64), np.empty(0, np.int64))

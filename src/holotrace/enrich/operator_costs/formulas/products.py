@@ -84,7 +84,7 @@ def grouped(arguments: Arguments) -> Cost:
 
 
 def _summed_in_groups(arguments: Arguments) -> Cost:
-    """One product for each group of columns of `[M, K]` and rows of `[K, N]`. FLOPs: 2·M·N·K over all groups."""
+    """One product per group: columns of `[M, K]` times the same rows of `[K, N]`. FLOPs: 2·M·N·K over all groups."""
     (rows, shared), columns, groups = arguments.shape(0, 2), arguments.shape(1, 2)[1], arguments.elements(2)
     flops = 2 * rows * columns * shared
     moved = arguments.bytes(0) + arguments.bytes(1) + groups * rows * columns * arguments.element_bytes(0)
@@ -134,4 +134,7 @@ def _plus(value: int | None, more: int) -> int | None:
 
 
 _SCALED_RESULT = {"6": 4, "7": 8, "23": 1, "24": 1, "25": 1, "26": 1}
-"""Bytes per element, by the number of `out_dtype`; https://github.com/pytorch/pytorch/blob/main/torch/headeronly/core/ScalarType.h"""
+"""Bytes per element of the result, by the number of its type, `out_dtype`.
+
+https://github.com/pytorch/pytorch/blob/main/torch/headeronly/core/ScalarType.h
+"""
