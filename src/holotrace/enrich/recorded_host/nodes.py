@@ -131,7 +131,7 @@ def _module_calls(rank_trace: RankTrace, columns: list[str]) -> pl.DataFrame:
 
 
 def _taken_from_parent(ranges: pl.DataFrame, parent: _Rows, is_overlapping: npt.NDArray[np.bool_]) -> _Rows:
-    """Return how much of its parent's self time (ns) each range takes, excluding overlaps with earlier siblings."""
+    """Return by how much each range reduces its parent's self time (ns), excluding overlaps with earlier siblings."""
     start_ns, end_ns = ranges["start_ns"].to_numpy(), ranges["end_ns"].to_numpy()
     taken: _Rows = end_ns - start_ns
     if is_overlapping.any():

@@ -100,7 +100,7 @@ class PluginAttribution(Attribution):
         return texts.fill_null("[]")
 
     def module_times(self, rank_trace: RankTrace) -> ModuleTimes:
-        """List modules by their Python parents, with totals over all calls, without Lightning hooks."""
+        """List modules below their Python parents, with totals over all calls; leave out Lightning's hooks."""
         listed = plugin_modules(rank_trace)
         return ModuleTimes(listed, listed.clear())
 
@@ -111,7 +111,7 @@ class PluginAttribution(Attribution):
         return plugin_kernel_calls(rank_trace)
 
     def kernels_by_name(self, rank_trace: RankTrace, kernels: pl.DataFrame) -> pl.DataFrame:
-        """Use the durations in the file, because the plugin used float times only in its sums by operator."""
+        """Use the exact durations in the file, because the plugin used its float times only for sums by operator."""
         recorded = rank_trace.events_of([EventKind.KERNEL], ["event_index", "duration_ns"])
         return kernels.drop("duration_ns").join(recorded, on="event_index", how="left", maintain_order="left")
 

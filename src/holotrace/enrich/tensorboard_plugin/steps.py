@@ -39,7 +39,7 @@ def plugin_steps(rank_trace: RankTrace) -> pl.DataFrame:
 
 
 def bucket_edges(rank_trace: RankTrace) -> npt.NDArray[np.int64]:
-    """Return the edges of a time series' buckets of 1, 10, 100, … µs each; the last bucket may be longer."""
+    """Return the edges of a time series' buckets of equal length (1, 10, 100, … µs); the last bucket may be longer."""
     events = plugin_events(rank_trace)
     spans = events.filter(pl.col("type") == PluginType.TRACE)
     named = spans.filter(rank_trace.texts(spans["name"]) == "PyTorch Profiler (0)").tail(1)

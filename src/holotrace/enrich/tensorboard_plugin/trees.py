@@ -81,9 +81,9 @@ def summed_trees(rank_trace: RankTrace) -> pl.DataFrame:
 def summed_runtime_owner(rank_trace: RankTrace) -> pl.DataFrame:
     """Return the owners of runtime calls as `runtime_owner` does, but as rows of `summed_trees`.
 
-    A call belongs to the first host range with the same external id, in order of thread and then start, even if the
-    range is on another thread. Calls without an id belong to the first range without an id. Calls with id 0 also belong
-    to the root of their thread.
+    A call belongs to the host range with the same external id, even if the range is on another thread. If several
+    ranges have this id, the call belongs to the first of them, in order of thread and then start. Calls without an id
+    belong to the first range without an id. Calls with id 0 also belong to the root of their thread.
     """
     calls = plugin_events(rank_trace).filter(pl.col("type") == PluginType.RUNTIME)
     columns = ["event_index", "node", (pl.col("end_ns") - pl.col("start_ns")).alias("of_parent_ns")]

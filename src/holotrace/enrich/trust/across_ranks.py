@@ -73,7 +73,7 @@ def missing_ranks(ranks: Mapping[int, RankRecording]) -> JobDoubts:
             Doubt(
                 "missing_ranks",
                 f"The job has {size:,} ranks, but only {here:,} of them ({percent_text(here / size)}) can be examined: "
-                f"{ranks_text(missing)} {_is_missing(len(missing))} is unknown",
+                f"{ranks_text(missing)} {_is_missing(len(missing))}",
                 count=len(missing),
             ),
         )
@@ -192,7 +192,10 @@ def doubts_of_job(ranks: Mapping[int, RankRecording]) -> list[tuple[int, Doubt]]
 
 
 def _is_missing(count: int) -> str:
-    return f"{'is' if count == 1 else 'are'} missing, so why others wait for {'it' if count == 1 else 'them'}"
+    return (
+        f"{'is' if count == 1 else 'are'} missing, so it is unknown why others wait for "
+        f"{'it' if count == 1 else 'them'}"
+    )
 
 
 def _by_value(of_ranks: Mapping[int, str | None]) -> dict[str, list[int]]:

@@ -46,7 +46,7 @@ def matrix_vector(arguments: Arguments, a: int = 0, b: int = 1) -> Cost:
     """`[M, K] x [K]`. FLOPs: 2·M·K. Bytes: the matrix, the vector and the result."""
     rows, columns = arguments.shape(a, 2)
     if arguments.shape(b, 1) != (columns,):
-        message = "the vector does not fit the matrix"
+        message = "the length of the vector does not match the matrix"
         raise UnknownCostError(message)
     flops = 2 * rows * columns
     moved = arguments.bytes(a) + arguments.bytes(b) + rows * arguments.element_bytes(a)
@@ -78,7 +78,7 @@ def grouped(arguments: Arguments) -> Cost:
     elif (len(left), len(right)) == (3, 3) and left[0] == right[0] and left[2] == right[1]:
         return product(arguments)
     else:
-        message = f"{list(left)} x {list(right)} is not a grouped product of rows"
+        message = f"{list(left)} x {list(right)} are not the shapes of a grouped product"
         raise UnknownCostError(message)
     return _product(arguments, (0, 1), (rows, columns, shared), None)
 

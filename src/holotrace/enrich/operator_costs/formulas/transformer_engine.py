@@ -39,7 +39,7 @@ def two_layers(arguments: Arguments) -> Cost:
     """
     tokens, *others = _matrices(arguments)
     if len(others) not in {2, 4}:
-        message = f"expected two weights, or four with their copies, after the tokens, but found {len(others)} matrices"
+        message = f"expected two weights (or four, with copies) after the tokens, but found {len(others)} matrices"
         raise UnknownCostError(message)
     first, second = others[0], others[len(others) // 2]
     width = arguments.shape(tokens)[-1]
@@ -107,7 +107,7 @@ def scripted_product(arguments: Arguments) -> Cost:
     shape = arguments.shape(0, 2)
     shared = shape[1] if arguments.text(4) in {"1", "True"} else shape[0]
     if not shared or shared not in arguments.shape(5, 2):
-        message = "the factors do not share a dimension"
+        message = "the two factors have no dimension of the same size"
         raise UnknownCostError(message)
     flops = 2 * arguments.elements(0) * arguments.elements(5) // shared
     moved = sum(map(arguments.bytes, (0, 5, 10)))
