@@ -45,7 +45,7 @@ def times_within(
 ) -> dict[str, Int64Array]:
     """Return the time of each role, and the remaining time (`other`), in each row of `within` (start_ns, end_ns).
 
-    The time of a role is the time in which this role applies, but no earlier role does.
+    The time of a role is the time in which this role applies, but no role before it in `ROLES` does.
 
     Args:
         intervals: the intervals of the `ROLES`.

@@ -56,8 +56,8 @@ def windows(rank_trace: RankTrace, annotation: str | None = None) -> pl.DataFram
             By default, the windows are the steps or, if there are none, the whole recording as window 0.
 
     Returns:
-        One row for each window, even if several threads record it, sorted by start_ns; empty if nothing is named
-        `annotation`:
+        One row for each window, even if several threads record it, sorted by start_ns; empty if no event has the name
+        given as `annotation`:
 
         window    int64  the number of the step, or of the annotation
         start_ns  int64
