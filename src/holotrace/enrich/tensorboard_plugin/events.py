@@ -132,9 +132,9 @@ def plugin_launches(rank_trace: RankTrace) -> pl.DataFrame:
     Returns:
         In the order of `plugin_events`:
 
-        row           uint32  of the device row in `plugin_events`
-        runtime_row   uint32  of the call; null if there is none
-        event_index   uint32  of the device row
+        row           uint32  row of the kernel, copy or memset in `plugin_events`
+        runtime_row   uint32  row of the call in `plugin_events`; null if there is none
+        event_index   uint32  event_index of the kernel, copy or memset
         type          uint8   PluginType
         launch_index  uint32  event_index of the call; null if there is none
     """

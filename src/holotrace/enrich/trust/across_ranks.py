@@ -20,7 +20,7 @@ duration, the calls belong to different collectives, or the clocks differ.
 """
 
 LEAST_CLOCK_DIFFERENCE_NS = 1_000_000
-"""Clocks that contradict each other by less than this do not change the tables about collectives."""
+"""Smaller differences between the clocks do not change the tables about collectives."""
 
 _LATE_START = "profiler_start_skew"
 
