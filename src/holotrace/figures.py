@@ -28,7 +28,7 @@ def figure_of(name: str, result: object, **options: object) -> go.Figure:
 
 
 def further_figures_of(name: str, result: object, **options: object) -> dict[str, go.Figure]:
-    """Return the figures of an analysis besides its main one, by name; most analyses have none."""
+    """Return the additional figures of an analysis, by name; most analyses have only their main figure."""
     make = getattr(_module(name), "further_figures", None)
     figures: dict[str, go.Figure] = make(result, **options) if make else {}
     return figures

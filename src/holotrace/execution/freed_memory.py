@@ -1,4 +1,4 @@
-"""Set how much freed memory the allocators of this process keep, and how long."""
+"""Set how much freed memory the allocators of this process keep, and for how long."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ _MOST_KEPT_BYTES = 1 << 30
 def keep_freed_memory() -> None:
     """Keep freed memory for reuse instead of returning it to the system; call this before Polars is imported.
 
-    Polars, NumPy and our native code allocate and free large columns many times a second. By default, they return much
-    of this memory to the system at once, and the kernel must zero the pages again for the next column. This took a
-    third of the system time of `holotrace summary` on a trace of 1 GB.
+    Polars, NumPy and our native code allocate and free large columns many times a second. By default, the allocators
+    return much of this memory to the system at once, and the kernel must zero the pages again for the next column. This
+    took a third of the system time of `holotrace summary` on a trace of 1 GB.
 
     With these settings, Polars' allocator keeps freed memory for 10 s, even that of columns above 8 MB. Its threads
     share two arenas, so each thread can reuse memory freed by another. With jemalloc's default of four arenas per core,

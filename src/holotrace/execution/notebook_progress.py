@@ -22,7 +22,7 @@ def default_progress() -> Progress:
 
 
 def _in_notebook() -> bool:
-    """Return whether this process runs a notebook; IPython in a terminal has no kernel."""
+    """Return whether this process runs a notebook: IPython has a kernel in a notebook, but none in a terminal."""
     ipython = sys.modules.get("IPython")
     shell = ipython.get_ipython() if ipython is not None and hasattr(ipython, "get_ipython") else None
     return getattr(shell, "kernel", None) is not None

@@ -26,9 +26,9 @@ def processes(workers: int | None = None) -> RetryingExecutor:
     """Return a pool of worker processes; use it in a `with` block.
 
     Workers are spawned, never forked, because a fork copies the locks of Polars and the reader, but not the threads
-    that will release them (https://docs.pola.rs/user-guide/misc/multiprocessing). The workers divide the cores, so they
-    do not oversubscribe the machine. Work on the same rank goes to the same worker, which keeps the rank open. If a
-    worker is killed, its work is retried.
+    that will release them (https://docs.pola.rs/user-guide/misc/multiprocessing). The workers divide the cores among
+    themselves, so they do not oversubscribe the machine. Work on the same rank goes to the same worker, which keeps the
+    rank open. If a worker is killed, its work is retried.
 
     Args:
         workers: number of processes; by default one per core, but at most one per GiB of free memory.

@@ -39,7 +39,7 @@ class Edits(NamedTuple):
     fates   KEPT; LEFT_OUT; MARKED: add a text to the args; NUMBERED: if the event has a duration (`ph` X), replace its
             name by a number and drop its args
     values  for MARKED the index of the text in `texts`, for NUMBERED the number
-    texts   args as JSON, without braces: `"critical":1`
+    texts   args to add for MARKED, as JSON without braces: `"critical":1`
     """
 
     fates: npt.NDArray[np.uint8]
@@ -120,7 +120,8 @@ def edited(
 ) -> None:
     """Copy a rank's file, change some of its events, and add others at the end.
 
-    All other text is copied byte by byte. Only a file that had to be repaired for reading is rewritten.
+    All other text is copied byte by byte, unless the file had to be repaired for reading: then, all its events are
+    written anew.
 
     Args:
         rank_trace: the rank; its selections are ignored.
@@ -208,7 +209,7 @@ def _rewritten(reader: EventReader, change: Change, events: Iterable[Event | str
 
 
 def _with_events(source: str, end: int, events: Iterator[Event | str]) -> Iterator[bytes]:
-    """Yield the file's bytes, with the events inserted before the bracket that ends at `end`."""
+    """Yield the file's bytes, with the events inserted before the list's closing bracket, which ends at byte `end`."""
     passed, last = 0, b""
     for piece in pieces(source):
         bracket = end - 1 - passed

@@ -41,8 +41,8 @@ BETWEEN_ACTIVITIES = (
     EdgeType.HOST_SYNCHRONISATION,
     EdgeType.HAND_OVER,
 )
-"""Types of path edges drawn as arrows by default; edges of other types lie within an event or join neighbours on a
-stream."""
+"""Types of path edges drawn as arrows by default; edges of other types lie within one event or join consecutive events
+on a stream."""
 
 _ALWAYS_SHOWN = (EventKind.USER_ANNOTATION, EventKind.PYTHON_FUNCTION, EventKind.INSTANT, EventKind.MEMORY)
 _ROWS_AT_ONCE = 50_000
@@ -111,7 +111,7 @@ def _edges(path_graph: PathGraph, path_edges: pl.Series) -> pl.DataFrame:
 
 
 def _events(path_graph: PathGraph, edges: pl.DataFrame) -> pl.Series:
-    """Return the `event_index` of every event that one of these edges connects."""
+    """Return the `event_index` of every event at either end of one of these edges."""
     nodes = pl.concat([edges["source"], edges["target"]]).unique()
     activities = path_graph.graph.nodes["activity"].gather(nodes).drop_nulls().unique()
     return path_graph.graph.activities["event_index"].gather(activities)

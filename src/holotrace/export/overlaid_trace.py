@@ -23,7 +23,7 @@ _SPAN_EVENT = {"ph": "X", "cat": "Trace", "name": _SPAN, "pid": _SPANS_PROCESS, 
 _ZSTD_ENDINGS = (".zst", ".zstd")
 
 LONGEST_LABEL = 1_000
-"""Maximum length of the pattern in each event, in characters; a pattern of thousands of kernels takes half a MiB."""
+"""Maximum length of a pattern in characters. Without a limit, a pattern could take half a MiB in every marked event."""
 
 
 def overlaid_name(source: str, copy: int = 1) -> str:
@@ -59,7 +59,7 @@ def write_overlaid_trace(  # noqa: PLR0913 -- what to mark, and where to write
     compress_others: bool = True,
     overwrite: bool = False,
 ) -> None:
-    """Copy a rank's file and mark the calls of its most frequent kernel sequences, their launches and their kernels.
+    """Copy a rank's file and mark its most frequent kernel sequences: the calls, their launches and their kernels.
 
     A marked event has the arg `Patterns` with the value `{pattern: count}`; patterns longer than `LONGEST_LABEL` are shortened.
     Unless `compress_others` is set, all other events are copied byte by byte. Even large files need little memory.
@@ -70,8 +70,8 @@ def write_overlaid_trace(  # noqa: PLR0913 -- what to mark, and where to write
         operator_name: see `holotrace.kernel_sequences`.
         min_kernel_count: the minimum number of kernels in a marked call; see `holotrace.kernel_sequences`.
         top_count: how many sequences to mark, the most frequent first.
-        compress_others: drop the args of all other events with a duration, and replace their names by numbers. The args of the
-            event `PyTorch Profiler` then map the numbers to the names.
+        compress_others: drop the args of all unmarked events that have a duration, and replace the names of these
+            events by numbers. The args of the event `PyTorch Profiler` then map the numbers to the names.
         overwrite: replace an existing file.
 
     Raises:
@@ -89,7 +89,7 @@ def write_overlaid_trace(  # noqa: PLR0913 -- what to mark, and where to write
 
 
 def _marks(rank_trace: RankTrace, operator_name: str | None, min_kernel_count: int, top_count: int) -> Edits:
-    """Mark the calls of the most frequent sequences, their launches and their kernels; keep all other events."""
+    """Mark the most frequent sequences (the calls, their launches and their kernels); keep all other events."""
     calls = sequence_calls(rank_trace, operator_name=operator_name, min_kernel_count=min_kernel_count)
     patterns = sequence_patterns(rank_trace, calls).head(top_count).with_row_index("place")
     chosen = calls.join(patterns.select("name", "sequence", "place"), on=["name", "sequence"])
@@ -105,7 +105,7 @@ def _marks(rank_trace: RankTrace, operator_name: str | None, min_kernel_count: i
 
 
 def _shortened(rank_trace: RankTrace, edits: Edits, spans: pl.Series, names: pl.DataFrame) -> Edits:
-    """Replace the names of unmarked events by numbers; the args of the profiler's spans map them back to names."""
+    """Replace the names of unmarked events by numbers; the args of the profiler's spans map the numbers to names."""
     events = rank_trace.unselected.table("events", ["event_index", "name"])
     others = events.filter(pl.Series(edits.fates[events["event_index"].to_numpy()] == KEPT))
     indexes = others["event_index"].to_numpy()

@@ -63,7 +63,9 @@ def _expect_all_writable(targets: dict[int, Location], *, overwrite: bool) -> No
     written: dict[Location, int] = {}
     for rank, target in targets.items():
         if target in written:
-            message = f"ranks {written[target]} and {rank} would both be written to {target}; write them one by one"
+            message = (
+                f"ranks {written[target]} and {rank} would both be written to {target}; write them to different folders"
+            )
             raise InvalidOptionError(message)
         written[target] = rank
         expect_writable(target, overwrite=overwrite)

@@ -153,7 +153,7 @@ def render_report(contents: Contents) -> str:
     """Return the report as the text of an HTML file.
 
     The page omits the largest figures if all figures exceed `MOST_FIGURE_BYTES`. It limits tables to the first number
-    of rows in `MOST_ROWS` that keeps the file within `MOST_BYTES`; if none does, it uses the last one. Notes say what
+    of rows in `MOST_ROWS` that keeps the file within `MOST_BYTES`, or to the last number if none does. Notes say what
     was omitted.
     """
     figures = _fitting(_figures(contents.summary))
@@ -277,7 +277,7 @@ def _figures_of(name: str, result: Result) -> Iterator[tuple[str, go.Figure]]:
 
 
 def _fitting(figures: dict[str, _Figure]) -> dict[str, _Figure]:
-    """Keep as many figures as fit, the smallest ones, in the original order."""
+    """Keep as many of the smallest figures as fit, and return them in their original order."""
     sizes = {name: len(_json_in_html(figure.drawing)) for name, figure in figures.items()}
     rising = sorted(sizes, key=lambda name: sizes[name])
     totals = accumulate(sizes[name] for name in rising)
@@ -307,7 +307,7 @@ def _hash(script: str) -> str:
 
 
 def _script(text: str) -> str:
-    """Return a script with the line endings that a browser hashes; with any others, the hash would not match."""
+    """Return a script with the line endings that a browser hashes; otherwise, the hash would not match."""
     return text.replace("\r\n", "\n").replace("\r", "\n")
 
 

@@ -37,7 +37,7 @@ CAPTURE_FOLDERS = ("capture_traces", "graph_capture_profile")
 
 _DETAILS = "execution_details.json"
 _MOST_BYTES = 256 << 20
-"""Larger annotation files and lists of batch sizes are not read."""
+"""Annotation files and lists of batch sizes that are larger than this are not read."""
 
 _TENSOR_RANK = re.compile(r"^cuda_graph_capture-.*-TP-(\d{1,7})\.")
 """SGLang puts the rank within the tensor-parallel group into file names."""

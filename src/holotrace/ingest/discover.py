@@ -8,9 +8,9 @@ a file comes from the first of these that contains a rank:
     3. the collectives in the file, which name the rank that recorded them; this requires reading the whole file
     4. the next free number, in the natural order of the names (a2 before a10)
 
-In a folder or a pattern, several files may have the same rank, for example the spans of a profiler schedule. In this
-case, only the newest of them is opened; the others are skipped with a message that says how to open them. In a list,
-two files with the same rank are an error.
+In a folder or a pattern, several files may have the same rank, for example the recordings of a profiler schedule's
+cycles. In this case, only the newest of them is opened; the others are skipped with a message that says how to open
+them. In a list, two files with the same rank are an error.
 """
 
 from __future__ import annotations
@@ -357,7 +357,7 @@ def _older(path: str, rank: int, newest: str) -> SkippedFile:
 
 
 def _recorded_at(path: str) -> tuple[int, tuple[tuple[int, int, str], ...]]:
-    """Return a sort key: the time in the file name (without one, the time of the last change), and then the name."""
+    """Return a sort key: the time in the file name (if it has none, the time of the last change), then the name."""
     times = [int(digits.ljust(19, "0")) for digits in _TIME_IN_NAME.findall(name_of(path))]
     return times[-1] if times else status_of(located(path)).mtime_ns, natural_order(path)
 

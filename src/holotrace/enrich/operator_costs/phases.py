@@ -33,9 +33,9 @@ def phases(rank_trace: RankTrace, rows: pl.Series) -> pl.Series:
     `create_graph=True`, operators that compute gradients look the same. Therefore, an operator counts as recomputation
     only if a call outside the backward pass also has the same name and shapes.
 
-    Autograd does not record a compiled backward pass. An operator in a compiled backward pass is recomputation if a
-    forward call has the same shapes and strides. Matrix multiplications that compute gradients have one transposed
-    factor, so their strides differ.
+    Autograd does not record a compiled backward pass. An operator in a compiled backward pass counts as recomputation
+    if a forward call has the same name, shapes and strides. Matrix multiplications that compute gradients have one
+    transposed factor, so their strides differ from those in the forward pass.
     """
     stacks, at = call_stacks(rank_trace), rows.to_numpy()
     parent = stacks["parent_row"].to_numpy()
@@ -83,8 +83,8 @@ def _repeats_forward(
 ) -> _Bools:
     """Return which rows in a backward operator have the same name and inputs as a call outside the backward pass.
 
-    Calls inside another `aten` operator are not compared. For instance, `aten::linear` calls `aten::mm` with a
-    transposed weight, which may look like a matrix multiplication in the gradient.
+    Calls outside the backward pass are ignored if they are inside another `aten` operator. For instance, `aten::linear`
+    calls `aten::mm` with a transposed weight, and this call may look like one that computes a gradient.
     """
     parent = stacks["parent_row"].to_numpy()
     in_backward = itself_or_above(parent, is_backward, np.arange(len(parent))) != NO_PARENT

@@ -62,7 +62,7 @@ def _listed(rows: _Rows, described: pl.DataFrame) -> RelatedOperators:
 
 
 def _inside(rank_trace: RankTrace, rows: _Rows) -> pl.DataFrame:
-    """Return the operators that take expert weights or choose experts, each with the row of the innermost call around it."""
+    """Return the operators that take expert weights or choose experts, each with the innermost of `rows` around it."""
     stacks = call_stacks(rank_trace)
     is_call = np.zeros(stacks.height, np.bool_)
     is_call[rows] = True

@@ -1,9 +1,9 @@
 """Read sums over the requests of an inference step from the name of its annotation.
 
 vLLM and SGLang name a step `execute_8192_context_9(sq8155sk8430sqsq7475785sqsk7671310)_generation_37(sq37…)`. The
-numbers after context and generation are the numbers of requests in prefill and in decode. With q new tokens and k
-tokens in the cache for each of these requests, the parentheses contain the sums over the requests of q (sq), k (sk),
-q·q (sqsq) and q·k (sqsk). `holotrace.enrich.inference.step_names` reads the names.
+numbers after context and generation are the numbers of requests in prefill and in decode. If each of these requests has
+q new tokens and k tokens in the cache, the numbers in parentheses are sums over the requests: of q (sq), k (sk), q·q
+(sqsq) and q·k (sqsk). `holotrace.enrich.inference.step_names` parses the names.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from holotrace.store.trace import RankTrace
 
 
 def request_sums(step: str | None) -> dict[str, int]:
-    """Return the sums in the name of a step: c_sq, c_sk, c_sqsq, c_sqsk for prefill, g_… for decode; empty if it has none.
+    """Return the sums in a step's name: c_sq, c_sk, c_sqsq, c_sqsk for prefill, g_… for decode; empty if it has none.
 
     >>> request_sums("execute_3_context_1(sq2sk5sqsq4sqsk10)_generation_1(sq1sk7sqsq1sqsk7)")["c_sqsk"]
     10

@@ -44,7 +44,7 @@ RULES_VARIABLE = "HOLOTRACE_COST_RULES"
 """Environment variable with the path of a rule file."""
 
 _REMEMBERED_NAMES = 8_192
-"""Number of operator names whose rules a process caches for all ranks, because ranks call the same operators."""
+"""Limit for the operator names whose rules a process caches; ranks share the cache, as they call the same operators."""
 
 
 @dataclass(frozen=True)
@@ -127,7 +127,7 @@ RULES = (
     Rule(r"aiter::gemm_a16w16(_\w+)?", products.linear, _GEMM, is_whole=True),
     Rule(r"aten::(mkldnn_rnn_layer|_cudnn_rnn|miopen_rnn)", products.recurrent, _GEMM, is_whole=True),
     Rule(r"aten::(mkldnn_rnn_layer|_cudnn_rnn|miopen_rnn)_backward", partial(products.recurrent, passes=2), _GEMM, is_whole=True),
-    # 8-bit and 4-bit matrix multiplications of libraries
+    # 8-bit and 4-bit matrix multiplications from kernel libraries
     Rule(r"(_C|sgl_kernel)::cutlass_scaled_mm(_azp)?", partial(quantised_products.product, a=1, b=2, result=0), _VLLM_KERNELS, is_whole=True),
     Rule(r"(_C|sgl_kernel)::cutlass_scaled_fp4_mm", partial(quantised_products.linear, a=1, b=2, result=0, packed=2), _VLLM_KERNELS, is_whole=True),
     Rule(r"sgl_kernel::(fp8|int8|fp8_blockwise)_scaled_mm", quantised_products.product, _SGLANG_KERNELS, is_whole=True),
@@ -373,7 +373,7 @@ def active_rules() -> tuple[Rule, ...]:
 
 
 def _matches(pattern: str, operators: pl.Series) -> pl.Series:
-    """Return whether the pattern matches each whole name; Polars compiles patterns much faster than Python."""
+    """Return whether the pattern matches each whole name, using Polars, which compiles patterns faster than Python."""
     try:
         return operators.str.contains(f"^(?:{pattern})$")
     except pl.exceptions.ComputeError:  # polars has no lookahead

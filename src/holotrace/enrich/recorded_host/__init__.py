@@ -1,1 +1,1 @@
-"""Reads how calls on the host nest, from the events in the file alone."""
+"""Finds how the host calls in the file nest; calls from CUDA graph captures are added elsewhere."""

@@ -85,9 +85,9 @@ def recorded_device_owner(rank_trace: RankTrace) -> pl.DataFrame:
 
 @derived
 def _nested_ranges(rank_trace: RankTrace) -> pl.DataFrame:
-    """Return calls and modules, parents first, with the row of the parent and whether the range is a node.
+    """Return the host calls and modules, parents first, each with the row of its parent and whether it is a node.
 
-    An annotation inside an operator is not a node; the operator owns the work that is launched there.
+    An annotation inside an operator is not a node; the work launched inside it belongs to the operator.
     """
     columns = ["event_index", "track_id", "kind", "name", "start_ns", "end_ns"]
     ranges = pl.concat([_module_calls(rank_trace, columns), event_ranges(rank_trace, CALL_KINDS, columns)])
@@ -123,7 +123,7 @@ def _is_within_operator(
 
 
 def _module_calls(rank_trace: RankTrace, columns: list[str]) -> pl.DataFrame:
-    """Return the module calls, to be placed before other ranges: of two equal ranges, the first is the parent."""
+    """Return the module calls. They must come before other ranges: of two equal ranges, the first is the parent."""
     ids = rank_trace.strings.str.starts_with(MODULE_PREFIX).arg_true().cast(pl.UInt32)
     if ids.is_empty():
         return event_ranges(rank_trace, (), columns)
@@ -131,7 +131,7 @@ def _module_calls(rank_trace: RankTrace, columns: list[str]) -> pl.DataFrame:
 
 
 def _taken_from_parent(ranges: pl.DataFrame, parent: _Rows, is_overlapping: npt.NDArray[np.bool_]) -> _Rows:
-    """Return how much of its parent's self time (ns) each range takes, excluding overlaps with earlier siblings."""
+    """Return by how much each range reduces its parent's self time (ns), excluding overlaps with earlier siblings."""
     start_ns, end_ns = ranges["start_ns"].to_numpy(), ranges["end_ns"].to_numpy()
     taken: _Rows = end_ns - start_ns
     if is_overlapping.any():

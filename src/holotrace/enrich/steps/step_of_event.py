@@ -42,7 +42,7 @@ def is_in_steps(rank_trace: RankTrace, numbers: Collection[int] | None = None) -
 def step_rows(
     rank_trace: RankTrace, numbers: Collection[int] | None = None
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.bool_]]:
-    """Return the row of each event's step, -1 outside all steps, and whether each step is selected."""
+    """Return the row of each event's step (-1 outside all steps) and, for each step, whether it is selected."""
     known = _windows(rank_trace)["window"]
     is_chosen = np.ones(len(known), np.bool_) if numbers is None else known.is_in(list(numbers)).to_numpy()
     return _step_rows(rank_trace), is_chosen

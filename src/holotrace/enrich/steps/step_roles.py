@@ -45,13 +45,13 @@ def times_within(
 ) -> dict[str, Int64Array]:
     """Return the time of each role, and the remaining time (`other`), in each row of `within` (start_ns, end_ns).
 
-    The time of a role is the time in which this role applies, but no earlier role does.
+    The time of a role is the time in which this role applies, but no role before it in `ROLES` does.
 
     Args:
         intervals: the intervals of the `ROLES`.
         within: the steps.
-        restarts: reproduce a mistake of the TensorBoard plugin: once the earlier roles fill all steps, nothing is
-            subtracted from the next role.
+        restarts: reproduce a mistake of the TensorBoard plugin: once the earlier roles fill all steps, the time of the
+            next role is counted in full.
     """
     starts, ends = within["start_ns"].to_numpy(), within["end_ns"].to_numpy()
     taken: Intervals = (np.empty(0, np.int64), np.empty(0, np.int64))

@@ -56,8 +56,8 @@ def windows(rank_trace: RankTrace, annotation: str | None = None) -> pl.DataFram
             By default, the windows are the steps or, if there are none, the whole recording as window 0.
 
     Returns:
-        One row for each window, even if several threads record it, sorted by start_ns; empty if nothing is named
-        `annotation`:
+        One row for each window, even if several threads record it, sorted by start_ns; empty if no event has the name
+        given as `annotation`:
 
         window    int64  the number of the step, or of the annotation
         start_ns  int64
@@ -75,7 +75,7 @@ def windows(rank_trace: RankTrace, annotation: str | None = None) -> pl.DataFram
 
 
 def annotation_names(rank_trace: RankTrace) -> tuple[str, ...]:
-    """Return the names of all host annotations, in order; `windows` accepts them instead of the steps."""
+    """Return the sorted names of all host annotations; `windows` accepts any of these names as `annotation`."""
     names = rank_trace.events_of([EventKind.USER_ANNOTATION], ["name"])["name"].unique()
     return tuple(rank_trace.texts(names).sort().to_list())
 
@@ -85,10 +85,10 @@ def device_extended_windows(rank_trace: RankTrace, annotation: str | None = None
     """Return the `windows`, each extended until all device work that it launched has ended.
 
     Work belongs to the window in which the call that launched it begins. A window begins at its start on the host or,
-    if that is later, when the device work of the previous window has ended (for the first window, all earlier device
-    work). Windows at the end that launched no work are dropped. The last window is also dropped if it launched less
-    than 80 % of the previous window's work, because the recording probably ended too early. If no window launched work,
-    all windows stay unchanged.
+    if the device work of the previous window is still running then, when this work ends. The first window likewise
+    begins after all earlier device work. Windows at the end that launched no work are dropped. The last of the other
+    windows is also dropped if it launched less than 80 % of the previous window's work, because the recording probably
+    ended too early. If no window launched work, all windows stay unchanged.
 
     Returns:
         The columns of `windows`, sorted by start_ns; they overlap only if the host windows overlap.
@@ -121,7 +121,7 @@ def extended_by_work(host: pl.DataFrame, work: pl.DataFrame) -> pl.DataFrame:
 
 
 def _one_after_the_other(within: pl.DataFrame, before_ns: int | None) -> pl.DataFrame:
-    """Begin no window before the previous window has ended, and end none before its work has ended."""
+    """Delay each window's start to the end of the previous window, and its end to the end of the window's work."""
     ends = pl.max_horizontal("start_ns", "end_ns", "last_ns", pl.lit(before_ns, pl.Int64)).cum_max()
     starts = pl.max_horizontal("start_ns", ends.shift(1), pl.lit(before_ns, pl.Int64))
     return within.select("window", starts, ends.alias("end_ns"))
@@ -189,7 +189,7 @@ def _start_of_last_step(known: pl.DataFrame) -> int | None:
 
 
 def asked_for_ns(rank_trace: RankTrace, start_ns: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-    """Return the start of every event, or for device rows the time of the host's request; see `asked_rows`."""
+    """Return the start of every event or, for device work, the time when the host requested it; see `asked_rows`."""
     rows, asked_ns = asked_rows(rank_trace)
     starts = start_ns.copy()
     starts[rows] = asked_ns

@@ -52,7 +52,7 @@ _NO_VIEW = (
 )
 
 _NO_FACTS = RankFacts(host="", world_size=None, groups=())
-"""The plugin matches nodes only by their order."""
+"""No facts about ranks, because the plugin matches nodes only by their order."""
 
 
 @dataclass(frozen=True)
@@ -78,7 +78,7 @@ class PluginAttribution(Attribution):
         return plugin_device_owner(rank_trace)
 
     def operator_stacks(self, rank_trace: RankTrace) -> OperatorStacks:
-        """Return the stacks in the file, because the plugin computed none from Python functions."""
+        """Return only the stacks recorded in the file, because the plugin computed none from Python functions."""
         return recorded_stacks(rank_trace)
 
     def counted_operators(self, nodes: pl.DataFrame) -> pl.DataFrame:
@@ -92,7 +92,7 @@ class PluginAttribution(Attribution):
         return pl.col("is_tensor_core_eligible").first()
 
     def is_tensor_core_eligible(self, names: pl.Series) -> pl.Series:
-        """Return whether each operator is in the plugin's list."""
+        """Return whether each operator is in the plugin's list of operators that can use tensor cores."""
         return plugin_is_eligible(names)
 
     def input_shapes(self, texts: pl.Series) -> pl.Series:
@@ -100,7 +100,7 @@ class PluginAttribution(Attribution):
         return texts.fill_null("[]")
 
     def module_times(self, rank_trace: RankTrace) -> ModuleTimes:
-        """List modules by their Python parents, with totals over all calls, without Lightning hooks."""
+        """List modules below their Python parents, with totals over all calls; leave out Lightning's hooks."""
         listed = plugin_modules(rank_trace)
         return ModuleTimes(listed, listed.clear())
 
@@ -111,7 +111,7 @@ class PluginAttribution(Attribution):
         return plugin_kernel_calls(rank_trace)
 
     def kernels_by_name(self, rank_trace: RankTrace, kernels: pl.DataFrame) -> pl.DataFrame:
-        """Use the durations in the file, because the plugin used float times only in its sums by operator."""
+        """Use the exact durations in the file, because the plugin used its float times only for sums by operator."""
         recorded = rank_trace.events_of([EventKind.KERNEL], ["event_index", "duration_ns"])
         return kernels.drop("duration_ns").join(recorded, on="event_index", how="left", maintain_order="left")
 
@@ -168,7 +168,7 @@ class PluginAttribution(Attribution):
         return OfRank(plugin_communication_ranges(rank_trace, steps), _NO_FACTS)
 
     def job_ranges(self, of_ranks: Mapping[int, OfRank], _: pl.DataFrame) -> JobRanges:
-        """Match ranges by node and number within it; if any rank lacks one of the ranges, all waiting is unknown."""
+        """Match ranges by node and by number in the node; if a range is missing on any rank, all waiting is unknown."""
         table = matched_plugin_ranges({rank: of_rank.calls for rank, of_rank in of_ranks.items()})
         return JobRanges(table, (_NO_VIEW,) if table["wait_ns"].null_count() else ())
 
@@ -214,11 +214,11 @@ class PluginAttribution(Attribution):
     # Memory
 
     def nodes_of_memory_events(self, rank_trace: RankTrace) -> Rows:
-        """Find the nodes by thread number alone, with float times."""
+        """Find the node of each memory event by thread number and the plugin's float times, ignoring the process."""
         return plugin_nodes_of_memory_events(rank_trace)
 
     def operator_and_caller(self, parent: Rows, is_counted: Bools, node: Rows) -> tuple[Rows, Rows]:
-        """Return the node itself if it is an operator, and its direct parent, whatever the parent is."""
+        """Return the node itself if it is an operator, and its direct parent, even if the parent is not an operator."""
         operator = np.where(is_counted[node], node, NO_PARENT)
         return operator, parent[operator]
 
@@ -231,7 +231,7 @@ class PluginAttribution(Attribution):
         return plugin_blocks_in_window(events, window)
 
     def nodes_in_window(self, nodes: pl.DataFrame, events: pl.DataFrame, window: TimeWindow) -> pl.DataFrame:
-        """Return the nodes of the window that the plugin visited."""
+        """Return only those nodes in the window that the plugin visited."""
         is_in_window = nodes.with_columns(window.touches().alias("is_in_window"))["is_in_window"]
         return nodes.filter(visited_nodes(nodes, events, is_in_window))
 

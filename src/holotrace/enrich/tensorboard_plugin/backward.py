@@ -120,8 +120,7 @@ def _top_nodes(trees: list[_Node], backward_ids: set[int]) -> tuple[list[_Node],
 def _main_tree(summed: pl.DataFrame, trees: list[_Node], passes: list[_Node]) -> _Node:
     """Return the last tree with steps.
 
-    If no tree has steps, return the longest tree; ignore the first tree with a backward pass, unless it is the only
-    tree.
+    If no tree has steps, return the longest tree. Of several trees, the first one with a backward pass is excluded.
     """
     with_steps = set(summed.filter(pl.col("node_class") == NodeClass.STEP)["tree"])
     tree_of = summed["tree"].to_list()

@@ -30,7 +30,7 @@ _BYTES = {
     "c10::BFloat16": 2,
     "unsigned char": 1,
 }
-"""Bytes per element; all other element types have 0 bytes, even `double`."""
+"""Bytes per element; all other element types, even `double`, count as 0 bytes."""
 
 
 @derived
@@ -139,7 +139,7 @@ def matched_plugin_ranges(of_ranks: Mapping[int, pl.DataFrame]) -> pl.DataFrame:
 
 
 def step_of_nodes(nodes: pl.DataFrame, steps: pl.DataFrame) -> pl.Series:
-    """Return the number (int64) of the step that contains each whole node; null if there is none.
+    """Return, for each node, the number (int64) of the step that contains all of it; null if there is no such step.
 
     `steps` is the result of `holotrace.enrich.tensorboard_plugin.steps.plugin_steps`.
     """

@@ -74,10 +74,10 @@ _STEP_NUMBER = r"#(\d+)"
 
 @derived
 def plugin_events(rank_trace: RankTrace) -> pl.DataFrame:
-    """Return the events with a duration that the plugin kept.
+    """Return the events that have a duration and that the plugin did not ignore.
 
-    The plugin's times are microseconds as floats, without `baseTimeNanoseconds`. Today's timestamps are so large that
-    neighbouring floats are 0.25 µs apart, so events that are nested in the file can overlap here. The thread of a
+    The plugin's times are floats in microseconds; `baseTimeNanoseconds` is not added. Today's timestamps are so large
+    that neighbouring floats are 0.25 µs apart, so events that are nested in the file can overlap here. The thread of a
     device row is its stream.
 
     Returns:
@@ -125,15 +125,16 @@ def plugin_events(rank_trace: RankTrace) -> pl.DataFrame:
 def plugin_launches(rank_trace: RankTrace) -> pl.DataFrame:
     """Return the runtime call that the plugin finds for each kernel, copy and memset.
 
-    This is the last call with the same correlation that begins no later than the work or, if there is none, the first
-    call after it. Work without a correlation matches calls without a correlation.
+    This is the last call with the same correlation that begins no later than the work or, if all calls with this
+    correlation begin later, the first of them. For work without a correlation, the plugin looks among the calls without
+    a correlation.
 
     Returns:
         In the order of `plugin_events`:
 
-        row           uint32  of the device row in `plugin_events`
-        runtime_row   uint32  of the call; null if there is none
-        event_index   uint32  of the device row
+        row           uint32  row of the kernel, copy or memset in `plugin_events`
+        runtime_row   uint32  row of the call in `plugin_events`; null if there is none
+        event_index   uint32  event_index of the kernel, copy or memset
         type          uint8   PluginType
         launch_index  uint32  event_index of the call; null if there is none
     """
@@ -222,7 +223,7 @@ def _types(rank_trace: RankTrace, events: pl.DataFrame) -> npt.NDArray[np.uint8]
 
 
 def _type_of_categories(rank_trace: RankTrace, category: pl.Series) -> npt.NDArray[np.uint8]:
-    """Return the type for each string id as a category; the last entry is for events without a category."""
+    """Return, for each string id, the type of events with this category; the last entry is for events without one."""
     by_id = np.zeros(len(rank_trace.strings) + 1, np.uint8)
     for string_id in category.unique().drop_nulls():
         by_id[string_id] = _TYPE_OF_CATEGORY.get(rank_trace.strings[string_id].lower(), PluginType.IGNORED)

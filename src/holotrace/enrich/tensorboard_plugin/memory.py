@@ -65,7 +65,7 @@ def plugin_blocks(events: pl.DataFrame) -> pl.DataFrame:
 def visited_nodes(nodes: pl.DataFrame, events: pl.DataFrame, is_in_window: pl.Series) -> npt.NDArray[np.bool_]:
     """Return which nodes in the window the plugin visited.
 
-    It visited the roots, their children, and the children of all nodes that have events in or below them.
+    The plugin visited the roots, their children, and the children of every node that has events in it or below it.
 
     Args:
         nodes: the host trees.

@@ -34,9 +34,9 @@ class _Module(NamedTuple):
 def plugin_modules(rank_trace: RankTrace) -> pl.DataFrame:
     """Return the rows of the plugin's module view, each module after the module around it.
 
-    The hierarchy comes from the Python parents or, for Lightning, from the dots in the names. A module that another
-    module calls twice is listed twice. The times are summed over all forward calls with the same name and id. If a
-    module of the hierarchy is missing from the trees, its row is left out; the plugin failed on such files.
+    The hierarchy comes from the parent ids of the Python frames or, for Lightning, from the dots in the names. A module
+    that another module calls twice is listed twice. The times are summed over all forward calls with the same name and
+    id. If a module of the hierarchy is missing from the trees, its row is left out; the plugin failed on such files.
 
     Returns:
         path, module, module_id, depth, call_count, operator_call_count, the times of forward calls, and the times of

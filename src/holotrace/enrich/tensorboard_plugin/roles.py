@@ -1,4 +1,4 @@
-"""When a rank computes, copies, communicates, loads data or runs operators, according to the plugin."""
+"""Find when a rank computes, copies, communicates, loads data or runs operators, according to the plugin."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ _KERNELS = re.compile(
     r"direct_group|xmma_implicit_gemm|xmma_sparse_conv|xmma_warp_specialized_implicit_gemm|xmma_gemm|"
     r"xmma_sparse_gemm|c1688"
 )
-"""Words in the names of kernels on tensor cores; AMD kernels, and NVIDIA kernels after early Ampere, are missing."""
+"""Parts of the names of kernels on tensor cores; those of AMD, and of NVIDIA after early Ampere, are missing."""
 
 
 @derived
@@ -25,7 +25,7 @@ def plugin_uses_tensor_cores(rank_trace: RankTrace) -> pl.DataFrame:
 
 
 def plugin_is_eligible(names: pl.Series) -> pl.Series:
-    """Return, for each operator name, whether tensor cores could do the work according to the plugin."""
+    """Return, for each operator name, whether, according to the plugin, tensor cores could do the operator's work."""
     return names.str.contains(f"^(?:{PLUGIN_OPERATORS})$")
 
 

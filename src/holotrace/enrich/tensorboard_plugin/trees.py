@@ -1,4 +1,4 @@
-"""Build trees and owners of work as in the last version of the TensorBoard plugin; see `holotrace.enrich.attribution`.
+"""Build trees and find owners of work as the TensorBoard plugin's last version did; see `holotrace.enrich.attribution`.
 
 The trees keep the plugin's quirks, so users see the same numbers; `host_nodes` has holotrace's own trees.
 """
@@ -25,7 +25,7 @@ from holotrace.store.trace import RankTrace
 _Rows = npt.NDArray[np.int64]
 
 _DISCARDED = -2
-"""The parent row of a range that the plugin discarded."""
+"""The parent row that marks a range as discarded by the plugin."""
 
 _CLASS_OF_TYPE = {
     PluginType.OPERATOR: NodeClass.OPERATOR,
@@ -81,9 +81,9 @@ def summed_trees(rank_trace: RankTrace) -> pl.DataFrame:
 def summed_runtime_owner(rank_trace: RankTrace) -> pl.DataFrame:
     """Return the owners of runtime calls as `runtime_owner` does, but as rows of `summed_trees`.
 
-    A call belongs to the first host range with the same external id, in order of thread and then start, even if the
-    range is on another thread. Calls without an id belong to the first range without an id. Calls with id 0 also belong
-    to the root of their thread.
+    A call belongs to the host range with the same external id, even if the range is on another thread. If several
+    ranges have this id, the call belongs to the first of them, in order of thread and then start. Calls without an id
+    belong to the first range without an id. Calls with id 0 also belong to the root of their thread.
     """
     calls = plugin_events(rank_trace).filter(pl.col("type") == PluginType.RUNTIME)
     columns = ["event_index", "node", (pl.col("end_ns") - pl.col("start_ns")).alias("of_parent_ns")]
@@ -145,7 +145,7 @@ def _roots(rank_trace: RankTrace) -> pl.DataFrame:
 
 
 def _first_of_external_ids(rank_trace: RankTrace) -> pl.DataFrame:
-    """Return, for each external id, the node of `summed_trees` that owns the calls; -1 if the plugin dropped it."""
+    """Return, for each external id, the node of `summed_trees` that owns its calls; -1 if the node was dropped."""
     placed = _placed(rank_trace)
     takes = _row_that_remains(placed)[:-1]
     takes[_has_merged_child(placed)] = NO_PARENT
@@ -197,7 +197,7 @@ def _tree_numbers(ranges: pl.DataFrame) -> pl.Series:
 
 
 def _parents(rows: pl.DataFrame) -> _Rows:
-    """Return the row of the parent of each range, found with a stack of open ranges.
+    """Return each range's parent row, found with a stack of open ranges.
 
     This needs a slow Python loop, because whether a range is discarded depends on earlier ranges; only `compat` runs
     it.
@@ -259,7 +259,7 @@ def _remains(placed: pl.DataFrame) -> npt.NDArray[np.bool_]:
 
 
 def _row_that_remains(placed: pl.DataFrame) -> _Rows:
-    """Return the row in `summed_trees` of each row or of the row that replaced it; the last entry is for row -1."""
+    """Return the row in `summed_trees` of each row or, if merged, of its parent; the last entry is for row -1."""
     parent, remains = placed["parent"].to_numpy(), _remains(placed)
     known = np.where(parent == _DISCARDED, NO_PARENT, np.arange(len(parent)))
     rows = itself_or_above(np.maximum(parent, NO_PARENT), remains, known)

@@ -20,7 +20,7 @@ duration, the calls belong to different collectives, or the clocks differ.
 """
 
 LEAST_CLOCK_DIFFERENCE_NS = 1_000_000
-"""Clocks that contradict each other by less than this do not change the tables about collectives."""
+"""Smaller differences between the clocks do not change the tables about collectives."""
 
 _LATE_START = "profiler_start_skew"
 
@@ -73,7 +73,7 @@ def missing_ranks(ranks: Mapping[int, RankRecording]) -> JobDoubts:
             Doubt(
                 "missing_ranks",
                 f"The job has {size:,} ranks, but only {here:,} of them ({percent_text(here / size)}) can be examined: "
-                f"{ranks_text(missing)} {_is_missing(len(missing))} is unknown",
+                f"{ranks_text(missing)} {_is_missing(len(missing))}",
                 count=len(missing),
             ),
         )
@@ -108,7 +108,8 @@ def windows_apart(ranks: Mapping[int, RankRecording]) -> JobDoubts:
 def clocks_differ(ranks: Mapping[int, RankRecording]) -> JobDoubts:
     """Doubt comparisons of times across ranks if a rank leaves a collective more than 1 ms before another enters it.
 
-    Source: no rank can leave an all-reduce before all have entered it; see docs/reference/analyses/collectives.md.
+    Source: no rank can leave an all-reduce before all ranks have entered it; see
+    docs/reference/analyses/collectives.md.
     """
     tables = [known.collectives.with_columns(pl.lit(rank, pl.Int32).alias("rank")) for rank, known in ranks.items()]
     calls = pl.concat(tables).drop_nulls("call")
@@ -132,9 +133,10 @@ def clocks_differ(ranks: Mapping[int, RankRecording]) -> JobDoubts:
 
 
 def profiler_start_skew(ranks: Mapping[int, RankRecording]) -> JobDoubts:
-    """Doubt a rank's first collective if a rank for which it may wait starts recording during this collective.
+    """Doubt a rank's first collective if another rank, for which it may wait, starts recording during the collective.
 
-    Only calls that end together are compared, and only calls over 10 times as long as the shortest are doubted.
+    Calls are compared only if they end at nearly the same time. A call is doubted only if it takes over 10 times as
+    long as the shortest call with which it is compared.
 
     Source: https://github.com/vllm-project/vllm/pull/57001, where one all-gather takes 30.4, 4.1, 0.04 and 3.8 ms on four
     ranks because their profilers start one after the other.
@@ -190,7 +192,10 @@ def doubts_of_job(ranks: Mapping[int, RankRecording]) -> list[tuple[int, Doubt]]
 
 
 def _is_missing(count: int) -> str:
-    return f"{'is' if count == 1 else 'are'} missing, and why others wait for {'it' if count == 1 else 'them'}"
+    return (
+        f"{'is' if count == 1 else 'are'} missing, so it is unknown why others wait for "
+        f"{'it' if count == 1 else 'them'}"
+    )
 
 
 def _by_value(of_ranks: Mapping[int, str | None]) -> dict[str, list[int]]:

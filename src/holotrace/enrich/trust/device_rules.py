@@ -26,9 +26,10 @@ https://docs.nvidia.com/cuda/cuda-c-programming-guide/#programmatic-dependent-la
 def overlapping_work(rank_trace: RankTrace) -> Iterator[Doubt]:
     """Doubt the times of work that overlaps on one stream, because a stream runs its work in order.
 
-    A sum of durations counts overlaps twice; busy time, which is a union, does not. Two kinds of kernels may overlap:
-    kernels of one graph replay, and kernels that programmatic dependent launch may have started early (on CUDA, this
-    includes kernels without a recorded launch). Overlaps of up to 2 µs, the resolution of clocks, are ignored.
+    A sum of durations counts overlaps twice; the busy time, which is the length of a union, counts them once. Two kinds
+    of kernels may overlap: kernels of one graph replay, and kernels that programmatic dependent launch may have started
+    early (on CUDA, this includes kernels without a recorded launch). Overlaps of up to 2 µs, the resolution of clocks,
+    are ignored.
 
     Source: https://github.com/AMD-AGI/TraceLens/issues/669, kernels on ROCm that overlap the next kernel.
     """

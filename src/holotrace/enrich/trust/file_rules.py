@@ -1,4 +1,4 @@
-"""Find files of other programs, files that end early, and files with unreadable parts."""
+"""Find files written by other programs, files that end early, and files with unreadable parts."""
 
 from __future__ import annotations
 

@@ -18,8 +18,8 @@ from holotrace.store.trace import RankTrace
 from holotrace.units import counted, duration_text, times_text
 
 LATEST_END_NS = 20_000
-"""A wait may seem to end up to this long before the work that it waits for, because the clocks of host and device are
-compared only from time to time; on a healthy MI300, the difference is 8 µs."""
+"""A wait may seem to end up to this long before the end of the work that it waits for, because the clocks of host and
+device are compared only from time to time; on a healthy MI300, the difference is 8 µs."""
 
 FEWEST_LOST_LAUNCHES = 10
 SHORTEST_GAP_NS = 1_000_000
@@ -56,7 +56,7 @@ def waits_end_early(rank_trace: RankTrace) -> Iterator[Doubt]:
 
 
 def shared_sequence_numbers(rank_trace: RankTrace) -> Iterator[Doubt]:
-    """Doubt the forward operators of backward operators that share a sequence number.
+    """Doubt the links to forward operators if different backward operators share a sequence number.
 
     Source: rule `backward_seq_id_uniqueness` of PyTorch's torch/profiler/_trace_validator.py.
     """
@@ -78,7 +78,8 @@ def shared_sequence_numbers(rank_trace: RankTrace) -> Iterator[Doubt]:
     yield Doubt(
         "shared_sequence_numbers",
         f"Different backward operators share a sequence number {times_text(len(several))} "
-        f"({counted(len(shared), 'call')}): their forward operators, and so the modules of their kernels, may be wrong",
+        f"({counted(len(shared), 'call')}): they may be linked to wrong forward operators, and their kernels to "
+        "wrong modules",
         count=len(several),
         event_index=shared.item(0, "event_index"),
         from_ns=shared.item(0, "start_ns"),

@@ -149,7 +149,7 @@ def first_collectives(rank_trace: RankTrace) -> pl.DataFrame:
 
     Returns:
         event_index, start_ns, end_ns, device, stream, and `call`: the collective, its ranks and its number as one text,
-        equal on all ranks; null if one of them is unknown, or if ranks can leave the collective before all have
+        equal on all ranks; null if one of these three is unknown, or if ranks can leave the collective before all have
         entered it
     """
     work = device_work(rank_trace).filter(pl.col("kernel_kind") == KernelKind.COMMUNICATION).head(MOST_LEADING)

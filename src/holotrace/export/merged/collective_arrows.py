@@ -21,9 +21,10 @@ def collective_arrows(
 ) -> Iterator[bytes]:
     """Yield two events for each arrow as JSON, each preceded by a comma.
 
-    In a collective, all ranks wait for the rank that arrives last. Arrows therefore lead from the start on this rank to
-    the same time on each other rank. For a send, the arrow connects the start of the send to the end of the receive.
-    Arrows never point back in time: if imprecise clocks reverse the order of the two ends, the arrow is reversed too.
+    In a collective, all ranks wait for the rank that arrives last. Arrows therefore lead from the start of this rank's
+    call to the same time in the call of each other rank. For a send, the arrow connects the start of the send to the
+    end of the receive. Arrows never point back in time: if imprecise clocks put the end of an arrow before its start,
+    the arrow is reversed.
 
     Args:
         calls: as in `holotrace.enrich.across_ranks.matching.matching.Matching`.

@@ -163,7 +163,7 @@ class _Merged:
 
     @property
     def base_ns(self) -> int:
-        """The base time of the first file; times are written relative to it, so that they fit in a double."""
+        """The base time of the first file. Times are relative to it; otherwise, doubles would lose digits."""
         return next(known.base_ns for known in self.ranks.values())
 
     def head(self) -> str:

@@ -33,7 +33,7 @@ class RankPlace(NamedTuple):
 
     base_ns        `baseTimeNanoseconds` of the rank's file
     merged_base_ns `baseTimeNanoseconds` of the merged trace
-    pids           {pid in the rank's file: pid in the merged trace}; other pids are numbered after them
+    pids           {pid in the rank's file: pid in the merged trace}; unlisted pids get the numbers after these
     """
 
     rank: int

@@ -46,7 +46,7 @@ def matrix_vector(arguments: Arguments, a: int = 0, b: int = 1) -> Cost:
     """`[M, K] x [K]`. FLOPs: 2·M·K. Bytes: the matrix, the vector and the result."""
     rows, columns = arguments.shape(a, 2)
     if arguments.shape(b, 1) != (columns,):
-        message = "the vector does not fit the matrix"
+        message = "the length of the vector does not match the matrix"
         raise UnknownCostError(message)
     flops = 2 * rows * columns
     moved = arguments.bytes(a) + arguments.bytes(b) + rows * arguments.element_bytes(a)
@@ -78,13 +78,13 @@ def grouped(arguments: Arguments) -> Cost:
     elif (len(left), len(right)) == (3, 3) and left[0] == right[0] and left[2] == right[1]:
         return product(arguments)
     else:
-        message = f"{list(left)} x {list(right)} is not a grouped product of rows"
+        message = f"{list(left)} x {list(right)} are not the shapes of a grouped product"
         raise UnknownCostError(message)
     return _product(arguments, (0, 1), (rows, columns, shared), None)
 
 
 def _summed_in_groups(arguments: Arguments) -> Cost:
-    """One product for each group of columns of `[M, K]` and rows of `[K, N]`. FLOPs: 2·M·N·K over all groups."""
+    """One product per group: columns of `[M, K]` times the same rows of `[K, N]`. FLOPs: 2·M·N·K over all groups."""
     (rows, shared), columns, groups = arguments.shape(0, 2), arguments.shape(1, 2)[1], arguments.elements(2)
     flops = 2 * rows * columns * shared
     moved = arguments.bytes(0) + arguments.bytes(1) + groups * rows * columns * arguments.element_bytes(0)
@@ -134,4 +134,7 @@ def _plus(value: int | None, more: int) -> int | None:
 
 
 _SCALED_RESULT = {"6": 4, "7": 8, "23": 1, "24": 1, "25": 1, "26": 1}
-"""Bytes per element, by the number of `out_dtype`; https://github.com/pytorch/pytorch/blob/main/torch/headeronly/core/ScalarType.h"""
+"""Bytes per element of the result, by the number of its type, `out_dtype`.
+
+https://github.com/pytorch/pytorch/blob/main/torch/headeronly/core/ScalarType.h
+"""

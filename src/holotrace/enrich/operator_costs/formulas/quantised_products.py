@@ -1,4 +1,4 @@
-"""Compute the costs of 8-bit and 4-bit matrix products with scales in kernel libraries."""
+"""Compute the costs of operators in kernel libraries that multiply 8-bit or 4-bit matrices with scales."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from holotrace.enrich.operator_costs.arguments import Arguments
 from holotrace.enrich.operator_costs.cost import Cost, UnknownCostError
 
 _RESULT_BYTES = 2
-"""Results have 16 bits, unless a result tensor is given."""
+"""Bytes per element of the result (16 bits), used if the call was given no result tensor."""
 
 
 def product(arguments: Arguments, a: int = 0, b: int = 1, result: int | None = None) -> Cost:
@@ -61,7 +61,7 @@ def _cost(arguments: Arguments, a: int, result: int | None, sizes: tuple[int, in
     flops = 2 * rows * columns * shared
     is_given = result is not None and arguments.has_tensor(result)
     if is_given and result is not None and arguments.elements(result) != rows * columns:
-        message = "the result does not fit the factors"
+        message = "the size of the result tensor does not match the factors"
         raise UnknownCostError(message)
     moved = sum(map(arguments.bytes, arguments.tensors())) + (0 if is_given else rows * columns * _RESULT_BYTES)
     return Cost(flops, moved, "matrix", "float4" if packed > 1 else arguments.precision(a), flops)

@@ -103,7 +103,7 @@ def loss(arguments: Arguments) -> Cost:
 
 
 def remaining(shape: Shape, reduced: list[int] | None) -> Shape:
-    """Return the sizes of the dimensions that are not reduced; if `reduced` is empty, all of them are reduced."""
+    """Return the sizes of the dimensions that are not reduced; if `reduced` is empty, all dimensions are reduced."""
     if not reduced:
         return ()
     places = {place % len(shape) for place in reduced} if shape else set()
@@ -111,5 +111,5 @@ def remaining(shape: Shape, reduced: list[int] | None) -> Shape:
 
 
 def size_at(sizes: list[int], place: int) -> int:
-    """Return the size for a dimension; if only one size is given, it applies to all dimensions."""
+    """Return the size that applies to a dimension; if only one size is given, it applies to all dimensions."""
     return sizes[place] if len(sizes) > 1 else sizes[0]

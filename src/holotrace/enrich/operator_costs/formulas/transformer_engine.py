@@ -1,4 +1,4 @@
-"""Compute the costs of Transformer Engine's layers, which multiply matrices without operators such as `aten::mm`.
+"""Compute the costs of Transformer Engine's layers, which multiply matrices without calling operators like `aten::mm`.
 
 The order of inputs differs between versions, so the formulas find matrices by their shapes.
 """
@@ -22,7 +22,7 @@ def linear(arguments: Arguments) -> Cost:
 
 
 def _alike(arguments: Arguments) -> tuple[int, int]:
-    """Return the positions of the first and last inputs that share their last dimension: tokens and weights."""
+    """Return the positions of the tokens (the first matrix) and the weights (the last with the same last dimension)."""
     matrices = _matrices(arguments)
     shared = arguments.shape(matrices[0])[-1]
     alike = [index for index in matrices if arguments.shape(index)[-1] == shared]
@@ -39,7 +39,7 @@ def two_layers(arguments: Arguments) -> Cost:
     """
     tokens, *others = _matrices(arguments)
     if len(others) not in {2, 4}:
-        message = f"expected two weights, or four with their copies, after the tokens, but found {len(others)} matrices"
+        message = f"expected two weights (or four, with copies) after the tokens, but found {len(others)} matrices"
         raise UnknownCostError(message)
     first, second = others[0], others[len(others) // 2]
     width = arguments.shape(tokens)[-1]
@@ -56,8 +56,8 @@ def backward(arguments: Arguments, products: int) -> Cost:
     """FLOPs: as in the forward call, per gradient. Bytes: the result's gradient and, for each gradient, all inputs.
 
     `products` is the number of matrix multiplications in the forward call. The number of kernels on tensor cores shows
-    whether one gradient (of the inputs or the weights) or both were computed. Both gradients move the same number of
-    bytes.
+    whether one gradient (of the inputs or the weights) or both were computed. Computing one gradient moves as many
+    bytes as computing the other.
     """
     forward = _forward(arguments, products)
     gradients, rest = divmod(arguments.product_count or 0, products)
@@ -107,7 +107,7 @@ def scripted_product(arguments: Arguments) -> Cost:
     shape = arguments.shape(0, 2)
     shared = shape[1] if arguments.text(4) in {"1", "True"} else shape[0]
     if not shared or shared not in arguments.shape(5, 2):
-        message = "the factors do not share a dimension"
+        message = "the two factors have no dimension of the same size"
         raise UnknownCostError(message)
     flops = 2 * arguments.elements(0) * arguments.elements(5) // shared
     moved = sum(map(arguments.bytes, (0, 5, 10)))
@@ -130,7 +130,7 @@ def _cost(arguments: Arguments, a: int, b: int, shared: int) -> Cost:
 
 
 def _precision(arguments: Arguments, index: int) -> str | None:
-    """Return the type in the kernel's name, because the call may quantise its 16-bit inputs; else the input's type."""
+    """Return the 4- or 8-bit type in the kernel's name, as the call may quantise its inputs; else the input's type."""
     kernel = next(iter(arguments.kernels), "")
     if _4_BITS.search(kernel):
         return "float4"
