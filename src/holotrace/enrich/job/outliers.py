@@ -15,7 +15,7 @@ _TO_SIGMA = 1.4826
 """The median absolute deviation of a normal distribution, multiplied by this factor, is its standard deviation."""
 
 _LEAST_SPREAD = 0.02
-"""The spread is raised to this fraction of the median, because smaller differences between peers are noise."""
+"""The spread is at least this fraction of the median, because smaller differences between peers are noise."""
 
 
 def stands_out(table: pl.DataFrame, value: str, peers: Sequence[str]) -> pl.Series:

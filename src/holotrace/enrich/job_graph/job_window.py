@@ -68,7 +68,7 @@ class JobWindow(EqualByContent):
 
 
 class _Known(NamedTuple):
-    """The result of the first pass over a rank: its communication, and the windows that the job may choose."""
+    """The result of the first pass over a rank: its communication, and the possible windows of the job."""
 
     communication: OfRank
     steps: dict[int, PathWindow]

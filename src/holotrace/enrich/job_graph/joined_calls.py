@@ -55,7 +55,7 @@ def placed_calls(of_ranks: Mapping[int, RankGraph], job: JobCalls, first: _Int64
 def _awaited_ns(graph: RankGraph) -> _Int64:
     """Return how long each call lasted after its own rank stopped delaying it; `_FOREVER_NS` if it never delayed it.
 
-    If a thread begins to wait late, its wait does not show when the message arrived.
+    If a thread begins to wait only after the message arrived, the end of the call does not show when it arrived.
     """
     ends = graph.calls["end"].to_numpy()
     reached = graph.reached_from[ends]
