@@ -39,7 +39,7 @@ def kernel_calls(rank_trace: RankTrace) -> pl.DataFrame:
         device             int32   -1 if unknown
         uses_tensor_cores  bool    null if the name does not show it
 
-        and the columns of `kernel_shapes`, null (is_estimated: false) for a kernel without a known shape.
+        and the columns of `kernel_shapes`, which are null (is_estimated: false) if the shape of the kernel is unknown.
     """
     return described_calls(_kernels(rank_trace), kernel_shapes(rank_trace), uses_tensor_cores(rank_trace))
 

@@ -122,8 +122,9 @@ def _backward(  # noqa: PLR0913 -- positions of inputs
 ) -> Cost:
     """Return the cost of a backward pass; gradient and input are inputs 0 and 1.
 
-    The bias itself is not read; `bias` is the position of an input of the same size. The mask shows which gradients
-    were requested. If no mask was recorded, all gradients are assumed to be requested.
+    The pass writes the gradient of the bias but does not read the bias; `bias` is the position of an input of the same
+    size. The mask shows which gradients were requested. If no mask was recorded, all gradients are assumed to be
+    requested.
     """
     used = [index for index in (0, 1, weight, *statistics) if arguments.is_given(index)]
     asked = _gradients(arguments, mask)
