@@ -203,7 +203,7 @@ RULES: tuple[Rule, ...] = (
     Rule(
         r"(?i)mfma|xdlops|_xdl(?![a-z])|Xdl(?-i:[A-Z_<]|\b)|gtcx",
         "tensor",
-        "CDNA's instruction; Composable Kernel and MIOpen write xdl or gtcx",
+        "CDNA's matrix instruction, which Composable Kernel and MIOpen call xdl or gtcx",
     ),
     Rule(
         r"Cijk_.*_MI\d+x\d+",

@@ -39,8 +39,8 @@ def roles(found: DelayCosts, ranks: Sequence[int]) -> pl.DataFrame:
 
     A culprit causes at least a tenth of all waiting, at least three times as much as the median rank, and more than it
     passes on. A rank that causes at least a fifth of all waiting may pass on up to twice as much as it causes. A victim
-    is any other rank that passes on more waiting than it causes, or that waits longer than it makes others wait, mostly
-    because of culprits.
+    is any other rank that passes on more waiting than it causes. A rank is also a victim if it waits longer than it
+    makes others wait, and culprits cause most of its waiting.
 
     Returns:
         Sorted by rank: rank, role (culprit, victim or null), cost_ns, cost_fraction, wait_ns, passed_on_ns, and cause, name,

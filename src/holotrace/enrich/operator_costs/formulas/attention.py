@@ -303,7 +303,7 @@ def _result_bytes(arguments: Arguments, index: int) -> int:
 
 
 def _masked(dense: int, sizes: Attention, arguments: Arguments, causal: int | None) -> int:
-    """Return the operations that the mask leaves; argument `causal` is a boolean or the number of a mask, 0 for none."""
+    """Return the operations that the mask leaves; argument `causal` is a boolean or the number of a mask (0: none)."""
     if causal is None or not _is_causal(arguments, causal):
         return dense
     if sizes.queries != sizes.keys:

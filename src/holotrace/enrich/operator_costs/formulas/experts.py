@@ -31,7 +31,7 @@ _OGS_TYPES = {"bf16": "bfloat16", "fp16": "float16", "fp32": "float32"}
 class Weights(NamedTuple):
     """The weights of both products.
 
-    first, second  shapes: `[experts, columns, K]`, or `[experts, K, columns]`; K counts elements, which may pack several values
+    first, second  shapes: `[experts, columns, K]`, or `[experts, K, columns]`; an element may pack several values of K
     type           element type, as recorded
     element_bytes  bytes of one element
     """

@@ -46,7 +46,7 @@ def generated(arguments: Arguments) -> Cost:
 
 
 def _of_template(arguments: Arguments, flops: int | None, moved: int, precision: str | None) -> Cost:
-    """Return the cost of a kernel from a torch.compile template: a matrix product, or attention with an unrecorded mask."""
+    """Return the cost of a kernel made from a template: a matrix product, or attention with an unrecorded mask."""
     if flops is None and _PRODUCT.search(arguments.operator):
         flops = _product(arguments)
     reason = (
