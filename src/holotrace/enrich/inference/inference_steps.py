@@ -204,7 +204,7 @@ def _engine(rank_trace: RankTrace) -> str | None:
 
 
 def _of_passes(passes: Passes, engine: str | None, last_ns: int | None = None) -> pl.DataFrame:
-    """Return one step per pass. It lasts until the next pass begins, to include the sampling after its own pass.
+    """Return one step per pass, which lasts until the next pass begins, to include the sampling after its own pass.
 
     The last step lasts until `last_ns` or, by default, as long as its pass.
     """

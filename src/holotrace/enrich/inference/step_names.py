@@ -26,7 +26,7 @@ RULES_VARIABLE = "HOLOTRACE_STEP_NAMES"
 SUMS = tuple(f"{phase}_{name}" for phase in ("c", "g") for name in ("sq", "sk", "sqsq", "sqsk"))
 """Sums over the requests in prefill (c) and over the requests in decode (g).
 
-Each sum adds up a number per request: of new tokens (q), of tokens that these attend to (k), or a product (q·q, q·k).
+Each adds up the number of new tokens (q), the number of tokens that these attend to (k), or a product (q·q, q·k).
 """
 
 _NUMBERS = (

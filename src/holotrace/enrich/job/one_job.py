@@ -23,7 +23,7 @@ from holotrace.store.trace import RankTrace, SkippedFile, Trace
 from holotrace.units import counted
 
 FARTHEST_APART_NS = 10_000_000_000
-"""Recordings further apart than this are of different jobs. Smaller distances may come from the ranks' clocks, which
+"""Recordings further apart than this are of different jobs. Smaller distances may be due to the ranks' clocks, which
 may differ by seconds."""
 
 MOST_NAMED = 4

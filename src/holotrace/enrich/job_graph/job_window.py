@@ -180,8 +180,8 @@ def _on_one_clock(
     longest = max((own[rank].end_ns - own[rank].start_ns for rank in lost), default=0)
     whose = "its clock" if len(lost) == 1 else "their clocks"
     finding = (
-        f"{ranks_text(lost)}: left out of the graph (up to {duration_text(longest)} of each rank), because {whose} cannot be "
-        "compared with those of the other ranks"
+        f"{ranks_text(lost)}: left out of the graph (up to {duration_text(longest)} of each rank), because {whose} "
+        "cannot be compared with those of the other ranks"
     )
     return spans, (finding,) if lost else ()
 

@@ -169,7 +169,7 @@ def _costs(waits: pl.DataFrame, targets: pl.DataFrame, causes: JobCauses, steps:
 def _errors(
     rows: pl.DataFrame, shares: Shares, chosen: pl.DataFrame, received: _Rows, found: pl.DataFrame
 ) -> pl.DataFrame:
-    """Return the error of each final cause as a fraction of its cost; waits pass errors on as they pass on costs."""
+    """Return the error of each final cause as a fraction of its cost; waits pass on errors in the same way as costs."""
     reached = received.copy()
     np.add.at(reached, chosen["wait"].to_numpy(), chosen["wait_ns"].to_numpy())
     totals = pl.col("weight").sum().over("wait")

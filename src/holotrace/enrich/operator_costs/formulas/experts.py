@@ -181,7 +181,7 @@ def _cost(arguments: Arguments, tokens: tuple[int, int], chosen: int, weights: W
 
 
 def _one_product(arguments: Arguments, weights: int, result: int, choices: tuple[int, int]) -> Cost:
-    """Return the cost of one of the two products; `choices` are the numbers of tokens and of experts per token."""
+    """Return the cost of one of the two products; `choices` is (number of tokens, experts per token)."""
     experts, columns, _ = arguments.shape(weights, 3)
     if arguments.shape(result)[-1] not in {columns, columns // 2}:
         message = "the result does not fit the weights"
