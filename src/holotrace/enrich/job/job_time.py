@@ -23,7 +23,7 @@ def origin_ns(trace: Trace) -> int:
 
 
 def duration_ns(rank_trace: RankTrace) -> int:
-    """Return the time between the first and the last start among the selected events, which is HTA's length of a trace."""
+    """Return the time between the first and the last start of the selected events, which is HTA's length of a trace."""
     span = _span(rank_trace)
     return span[1] - span[0] if span else 0
 

@@ -168,8 +168,8 @@ def _causes(rank_trace: RankTrace, ranges: pl.DataFrame, parent: _Rows, texts: _
     is_built_in = is_python & texts.built_in[name]
     outer_loading = furthest_above(parent, texts.loading[name], loading)
     loader = np.where(outer_loading == NO_PARENT, loading, outer_loading)
-    # Inner ranges have higher rows. A user function in a higher row than the data loader is therefore inside the loader,
-    # which calls it to build a batch.
+    # Inner ranges have higher rows. A user function in a higher row than the data loader is therefore inside the
+    # loader, which calls it to build a batch.
     builds_batch = is_plain_python & (frame > loader)
     named = np.where((loading != NO_PARENT) & ~is_built_in & ~builds_batch, loader, named)
     named = np.where(collection != NO_PARENT, collection, named)

@@ -43,7 +43,7 @@ class Weights(NamedTuple):
 
 
 class _Layer(NamedTuple):
-    """The sizes of one expert: multiplications per token in the two products, and values per stored element."""
+    """The sizes of one expert: multiplications per token in each of the two products, and values per stored element."""
 
     first: int
     second: int

@@ -142,7 +142,7 @@ def _gradients(arguments: Arguments, mask: int | None) -> list[bool]:
 
 
 def _accumulator_bytes(arguments: Arguments) -> int:
-    """Return the bytes of a statistic, which is float32 on the GPU for 16-bit inputs.
+    """Return the bytes per statistic; on the GPU, the statistics of 16-bit inputs are float32.
 
     https://github.com/pytorch/pytorch/blob/main/aten/src/ATen/native/cuda/layer_norm_kernel.cu
     """
