@@ -140,7 +140,7 @@ def test_names_that_look_like_steps_are_reported() -> None:
     result = found(builder)
     assert result.table.height == 1
     assert result.findings[0] == (
-        "1 name looks like a step of an engine but cannot be read: 'execute_context_2(6144)_gen_3(3)'; pass a "
+        "1 name looks like a step of an engine but matches no pattern: 'execute_context_2(6144)_gen_3(3)'; pass a "
         "pattern for it"
     )
 
@@ -285,8 +285,9 @@ def test_passes_of_an_encoder_are_no_steps() -> None:
     assert result.table.is_empty()
     assert result.findings[0] == (
         "no inference steps: no range is named like a step, and nothing shows whether the repeated forward passes are "
-        'prefill or decode (record_shapes=True records tokens); name the steps with record_function("decode bs=8"), '
-        "or pass the pattern of their names"
+        "prefill or decode (record_shapes=True records shapes, which show the number of tokens); "
+        'name the steps with record_function("decode bs=8"), '
+        "or pass a pattern that matches their names"
     )
 
 

@@ -195,7 +195,7 @@ def test_only_the_first_of_many_cut_off_files_are_named(tmp_path) -> None:
         path.write_bytes(path.read_bytes()[:-40])
     sentences = opened(tmp_path)
     assert len(sentences) == MOST_NAMED + 1
-    assert sentences[-1] == "3 more files are cut off; holotrace check says where."
+    assert sentences[-1] == "3 more files are cut off; run holotrace check to see where."
 
 
 @pytest.mark.parametrize(

@@ -36,7 +36,7 @@ STEP_COLUMNS: dict[str, pl.DataType | type[pl.DataType]] = {
     **dict.fromkeys((*COUNTS, "attention_pair_count", "start_ns", "end_ns", "until_ns"), pl.Int64),
 }
 _GENERATE = r"transformers/generation/utils\.py\(\d+\): generate"
-_ADVICE = 'name the steps with record_function("decode bs=8"), or pass the pattern of their names'
+_ADVICE = 'name the steps with record_function("decode bs=8"), or pass a pattern that matches their names'
 
 
 class InferenceSteps(NamedTuple):
@@ -53,12 +53,12 @@ class InferenceSteps(NamedTuple):
         request_count, prefill_request_count, decode_request_count  int64, null if unknown
         token_count, prefill_token_count, decode_token_count        int64  new tokens; null if unknown
         padded_token_count    int64   tokens computed, padding included; null if equal to token_count or unknown
-        attention_pair_count  int64   query-key pairs that causal attention computes, in one head of one layer; null
-                                      if the step's name does not contain the token counts to compute them
+        attention_pair_count  int64   number of query-key pairs that causal attention computes in one head of one layer;
+                                      null unless it follows from token counts in the step's name
         start_ns, end_ns      int64   the range on the host
         until_ns              int64   work that the host launches from start_ns until this time belongs to the step
 
-    findings  which names could not be read and, if there are no steps, why
+    findings  names that look like steps but match no pattern, and, if there are no steps, the reason
     """
 
     table: pl.DataFrame
@@ -89,9 +89,9 @@ def _unreadable(named: NamedSteps) -> tuple[str, ...]:
         return ()
     name = repr(named.unreadable[0][:80])
     if count == 1:
-        return (f"1 name looks like a step of an engine but cannot be read: {name}; pass a pattern for it",)
+        return (f"1 name looks like a step of an engine but matches no pattern: {name}; pass a pattern for it",)
     return (
-        f"{count:,} names look like steps of an engine but cannot be read, such as {name}; pass a pattern for them",
+        f"{count:,} names look like steps of an engine but match no pattern, such as {name}; pass a pattern for them",
     )
 
 
@@ -143,7 +143,10 @@ def _last_ns(rank_trace: RankTrace) -> int:
 
 
 def _pairs(said: StepName) -> int | None:
-    """Return the number of token pairs if each new token attends to one token more than its predecessor (causal)."""
+    """Return the number of query-key pairs of causal attention; None if the name does not give it.
+
+    Each new token attends to one token more than the new token before it.
+    """
     sums = said.sums
     if not sums or any(
         sums[f"{of}_sqsq"] > sums[f"{of}_sqsk"] for of in ("c", "g")
@@ -190,7 +193,7 @@ def _without_names(rank_trace: RankTrace, findings: tuple[str, ...]) -> Inferenc
             "no forward pass is repeated"
             if table.is_empty()
             else "nothing shows whether the repeated forward passes are prefill or decode "
-            "(record_shapes=True records tokens)"
+            "(record_shapes=True records shapes, which show the number of tokens)"
         )
         sentence = f"no inference steps: no range is named like a step, and {reason}; {_ADVICE}"
     return InferenceSteps(pl.DataFrame(schema=STEP_COLUMNS), (*findings, sentence))
@@ -201,7 +204,7 @@ def _engine(rank_trace: RankTrace) -> str | None:
 
 
 def _of_passes(passes: Passes, engine: str | None, last_ns: int | None = None) -> pl.DataFrame:
-    """Return a step for each pass; it lasts until the next pass begins, because sampling follows the pass.
+    """Return one step per pass, which lasts until the next pass begins, to include the sampling after its own pass.
 
     The last step lasts until `last_ns` or, by default, as long as its pass.
     """
@@ -245,7 +248,7 @@ def _completed(rank_trace: RankTrace, table: pl.DataFrame) -> pl.DataFrame:
 
 
 def _kind() -> pl.Expr:
-    """Return the kind of each step, inferred from shapes where it is unknown.
+    """Return the kind of each step, inferred from shapes where the name does not show it.
 
     One token per sequence means decode. Causal attention over more tokens means prefill.
     """
@@ -263,7 +266,7 @@ def _kind() -> pl.Expr:
 
 
 def _split(table: pl.DataFrame) -> pl.DataFrame:
-    """In steps that only prefill or only decode, assign all requests and tokens to that kind."""
+    """In steps that only prefill or only decode, fill in the counts: all requests and tokens are of that kind."""
     of_kind = {"prefill": ("prefill", "decode"), "decode": ("decode", "prefill")}
     for kind, (own, other) in of_kind.items():
         for what in ("request_count", "token_count"):

@@ -38,7 +38,7 @@ class NamedSteps(NamedTuple):
     """The steps marked by the names of ranges.
 
     steps      sorted by start
-    holders    ranges that contain unnamed steps, such as all steps of an image; sorted by start
+    holders    ranges around several steps without names, such as all denoising steps of an image; sorted by start
     unreadable names that begin like the step names of an engine, but match no rule
     """
 
@@ -99,7 +99,7 @@ def _with_inner(outer: NamedStep, steps: list[NamedStep]) -> list[NamedStep]:
 def _joined(outer: StepName, inner: StepName) -> StepName:
     """Combine the facts in both names. If both give a value, the outer name takes precedence.
 
-    The rule comes from the inner name, unless the inner rule is a general one.
+    The rule is that of the inner name, unless that is a general rule (for annotations, or a user's pattern).
     """
     filled = {name: value for name, value in inner._asdict().items() if getattr(outer, name) is None}
     rule = outer.rule if inner.rule.engine in _GENERAL_ENGINES else inner.rule

@@ -24,7 +24,10 @@ RULES_VARIABLE = "HOLOTRACE_STEP_NAMES"
 """Environment variable: path of a rule file with a list `rules` of objects with `pattern`, `engine` and `kind`."""
 
 SUMS = tuple(f"{phase}_{name}" for phase in ("c", "g") for name in ("sq", "sk", "sqsq", "sqsk"))
-"""Sums over the requests in prefill (c) and decode (g): new tokens q, tokens k that they attend to, and products q·q and q·k."""
+"""Sums over the requests in prefill (c) and over the requests in decode (g).
+
+Each adds up the number of new tokens (q), the number of tokens that these attend to (k), or a product (q·q, q·k).
+"""
 
 _NUMBERS = (
     *("requests", "prefill_requests", "decode_requests", "tokens", "prefill_tokens", "decode_tokens"),
@@ -44,7 +47,7 @@ _KEYS = {
 
 _PAIR = re.compile(r"\b([a-z_]{1,20})=(\d{1,18})(?:/(\d{1,18}))?\b")
 _LONGEST = 500
-"""Longer names are ignored, because no engine writes them, and patterns may need more than linear time."""
+"""Longer names are ignored: no engine writes them, and matching a pattern may take more than linear time."""
 
 
 @dataclass(frozen=True)
@@ -178,7 +181,7 @@ def remove_added_step_names() -> None:
 
 
 def checked_step_pattern(pattern: object, where: str) -> str:
-    """Return the pattern if it is valid; `where` is the source of the pattern in error messages.
+    """Return the pattern if it is valid; error messages name `where` as the source of the pattern.
 
     Raises:
         InvalidOptionError: the pattern is not a regular expression, or has a group that is not in `GROUPS`.
@@ -277,8 +280,8 @@ def _tokens(
 ) -> tuple[int | None, int | None]:
     """Return the numbers of new tokens in prefill and in decode.
 
-    If the name of a step that only decodes gives no number, the step has one token for each request. For TensorRT-LLM,
-    and for steps that verify drafts, the number is then unknown.
+    If the name of a decode step contains no number of tokens, assume one token per request, except for TensorRT-LLM and
+    for steps that verify drafts, where the number stays unknown.
     """
     prefill = numbers.get("prefill_tokens", numbers.get("c_sq"))
     decode = numbers.get("decode_tokens", numbers.get("g_sq"))

@@ -19,10 +19,10 @@ from holotrace.store.trace import RankTrace
 _EMBEDDING = r"^aten::embedding$"
 _ATTENTION = r"^aten::scaled_dot_product_attention$"
 _IS_CAUSAL = 5
-"""Position of `is_causal` in https://docs.pytorch.org/docs/stable/generated/torch.nn.functional.scaled_dot_product_attention.html."""
+"""Position of the argument `is_causal`; see https://docs.pytorch.org/docs/stable/generated/torch.nn.functional.scaled_dot_product_attention.html."""
 
 _LARGEST = 1 << 31
-"""Shapes with a dimension of this size or more are not of tokens; products of two smaller dimensions fit into int64."""
+"""Shapes with a dimension this large cannot be shapes of tokens; products of two smaller dimensions fit into int64."""
 
 _EMBEDDINGS = {"start_ns": pl.Int64, "track_id": pl.UInt32, "batch": pl.Int64, "length": pl.Int64}
 _ATTENTIONS = {"start_ns": pl.Int64, "queries": pl.Int64, "keys": pl.Int64, "is_causal": pl.Boolean}
@@ -32,8 +32,8 @@ class TokenShapes(NamedTuple):
     """Calls whose shapes show tokens, sorted by start.
 
     embeddings   lookups in the largest embedding table of the rank, because smaller tables may embed positions or token types:
-                 start_ns, track_id, batch (sequences; null if all sequences are joined into one) and length (tokens of each
-                 sequence, or of the joined one)
+                 start_ns, track_id, batch (number of sequences; null if all sequences are joined into one) and length
+                 (number of tokens in each sequence, or in the joined sequence)
     attentions   start_ns, queries and keys of each sequence, is_causal
     """
 

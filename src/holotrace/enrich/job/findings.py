@@ -17,7 +17,7 @@ def joined_findings(of_ranks: Mapping[int, Iterable[str]]) -> tuple[str, ...]:
 
 
 def ranks_text(ranks: list[int]) -> str:
-    """Write ranks with ranges, such as `ranks 0-3, 7`; if there are many ranges, only the first few."""
+    """Write ranks as ranges, such as `ranks 0-3, 7`; if there are many ranges, write only the first few."""
     spans: list[list[int]] = []
     for rank in ranks:
         if spans and rank == spans[-1][-1] + 1:

@@ -11,7 +11,7 @@ from holotrace.store.derived import derived
 from holotrace.store.trace import RankTrace, Trace
 
 _NO_RANGES = (EventKind.INSTANT, EventKind.MEMORY, EventKind.TRACE_SPAN)
-"""Kinds without a duration, and the span of the whole recording."""
+"""Kinds that frames and timelines do not list: events without a duration, and the span of the whole recording."""
 
 RANGES = tuple(kind for kind in EventKind if kind not in _NO_RANGES)
 """Kinds of events that frames and timelines list."""
@@ -23,7 +23,7 @@ def origin_ns(trace: Trace) -> int:
 
 
 def duration_ns(rank_trace: RankTrace) -> int:
-    """Return the time from the first to the last start of the selected events, which HTA uses as the length of a trace."""
+    """Return the time between the first and the last start of the selected events, which is HTA's length of a trace."""
     span = _span(rank_trace)
     return span[1] - span[0] if span else 0
 

@@ -23,7 +23,8 @@ from holotrace.store.trace import RankTrace, SkippedFile, Trace
 from holotrace.units import counted
 
 FARTHEST_APART_NS = 10_000_000_000
-"""The recordings of one job are at most this far apart; the clocks of its ranks may differ by seconds."""
+"""Recordings further apart than this are of different jobs. Smaller distances may be due to the ranks' clocks, which
+may differ by seconds."""
 
 MOST_NAMED = 4
 """A sentence names at most this many groups, files or ranks."""
@@ -83,7 +84,7 @@ class Wholeness:
         cut = list(self.cut_off.values())
         more_count = len(cut) - MOST_NAMED
         are = "file is" if more_count == 1 else "files are"
-        more = [f"{more_count:,} more {are} cut off; holotrace check says where"]
+        more = [f"{more_count:,} more {are} cut off; run holotrace check to see where"]
         first = (*cut[:MOST_NAMED], *(more if len(cut) > MOST_NAMED else ()))
         told = (*filter(None, [self.unrelated]), *self.foreign, *first, *self.left_out)
         return tuple(f"{reason[0].upper()}{reason[1:]}." for reason in told)
@@ -112,7 +113,7 @@ def wholeness(trace: Trace, *, executor: Executor = IN_PROCESS) -> Wholeness:
 
 
 def wholeness_from(facts: Mapping[int, FileFacts], trace: Trace) -> Wholeness:
-    """Return `wholeness` from the `file_facts` of each rank, and from the skipped files of the trace."""
+    """Derive the result of `wholeness` from the `file_facts` of each rank and the skipped files of the trace."""
     cut_off = {rank: of_rank.cut_off for rank, of_rank in facts.items() if of_rank.cut_off}
     mixed = unrelated(facts)
     return Wholeness(
@@ -184,7 +185,7 @@ def cut_off_text(rank_trace: RankTrace) -> str:
     """Return a sentence about where the file was cut off; empty if it is complete."""
     by_kind = {finding.kind: finding for finding in rank_trace.health.findings}
     named = next((by_kind[kind] for kind in CUT_OFF_KINDS if kind in by_kind), None)
-    if named is None and rank_trace.header.raw:  # a file that is only a list of events may leave its bracket open
+    if named is None and rank_trace.header.raw:  # a mere list of events is complete even if its bracket is open
         named = by_kind.get(_NO_END)
     return "" if named is None else _where(rank_trace, named)
 
@@ -197,7 +198,7 @@ def _where(rank_trace: RankTrace, finding: Finding) -> str:
 
 
 def unrelated(facts: Mapping[int, FileFacts]) -> str:
-    """Describe the differences between ranks that are impossible within one job; empty if there are none."""
+    """Describe which differences between the ranks are impossible within one job; empty if there are none."""
     differences = [
         _times(facts),
         _single(facts),
@@ -236,7 +237,10 @@ def _single(facts: Mapping[int, FileFacts]) -> str:
 
 
 def _is_surely_one_job(facts: Mapping[int, FileFacts]) -> bool:
-    """Return whether all ranks report the same, large enough world size; if so, they may differ in hardware."""
+    """Return whether all ranks report the same world size, and it is large enough for all of them.
+
+    If so, the ranks belong to one job even if they differ in hardware.
+    """
     sizes = {of_rank.world_size for of_rank in facts.values()}
     return None not in sizes and len(sizes) == 1 and (sizes.pop() or 0) >= len(facts)
 
@@ -276,7 +280,7 @@ def _recorded_together(facts: Mapping[int, FileFacts]) -> dict[int, int]:
 
 
 def _groups(values: Iterable[tuple[Hashable, list[int]]]) -> str:
-    """List the first few values, each with its ranks: `8 (rank 0, 1), 2 (rank 3)`."""
+    """List the first few values, each with its ranks: `8 (ranks 0-1), 2 (rank 3)`."""
     told = [f"{value} ({ranks_text(sorted(ranks))})" for value, ranks in values]
     more = [f"{len(told) - MOST_NAMED:,} more"] if len(told) > MOST_NAMED else []
     return ", ".join([*told[:MOST_NAMED], *more])
@@ -316,9 +320,9 @@ def _doubles(trace: Trace) -> list[str]:
         return []
     first = min(others)
     claims = f"several files claim to be {ranks_text(sorted(others))}, such as {named[first]} and {others[first]}"
-    return [f"{claims}; the newest file of each rank was taken; check whether these files belong together"]
+    return [f"{claims}; the newest file of each rank was used; check whether these files belong together"]
 
 
 def _unnumbered(path: str) -> str:
-    """Return the worker name from a file name, without its digits, because these differ between recordings."""
+    """Return the worker name in a file name, without digits and months, because these differ between recordings."""
     return re.sub(r"\d+", "", _MONTH.sub("", worker_of(path)))

@@ -9,13 +9,13 @@ import polars as pl
 FEWEST_PEERS = 4
 LARGEST_Z = 5.0
 LEAST_RATIO = 1.25
-"""A value stands out from at least 4 peers if it exceeds their median by 25 % and by 5 robust standard deviations."""
+"""A value among at least 4 peers stands out if it exceeds their median by 25 % and by 5 robust standard deviations."""
 
 _TO_SIGMA = 1.4826
 """The median absolute deviation of a normal distribution, multiplied by this factor, is its standard deviation."""
 
 _LEAST_SPREAD = 0.02
-"""The spread is raised to this fraction of the median, because smaller differences between peers are noise."""
+"""The spread is at least this fraction of the median, because smaller differences between peers are noise."""
 
 
 def stands_out(table: pl.DataFrame, value: str, peers: Sequence[str]) -> pl.Series:

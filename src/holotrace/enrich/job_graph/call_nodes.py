@@ -30,8 +30,8 @@ class CallGraph(EqualByContent):
 
         event_index  uint32  as in `of_rank(rank_trace).calls`
         activity     uint32  row of `graph.activities`
-        asked_node   uint32  row of `graph.nodes`: for host calls, the last node of the thread at or before the request;
-                             for kernels, the start
+        asked_node   uint32  row of `graph.nodes`: for host calls, the last node of the requesting thread at or before
+                             the request; for kernels, the same as start_node
         start_node   uint32  row of `graph.nodes`
         end_node     uint32  row of `graph.nodes`
     """
@@ -66,8 +66,8 @@ def _calls(rank_trace: RankTrace, activities: WindowActivities) -> pl.DataFrame:
 def _asked(activities: WindowActivities, asked_ns: pl.Series, rows: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
     """Return, for each call, the last node of the requesting thread at or before the request.
 
-    If there is no such node, return the call's start. If a call has its own lane, the thread that recorded it is the
-    requesting thread.
+    If there is no such node, return the call's start. A call with a lane of its own was requested by the thread that
+    recorded it.
     """
     nodes, tracks, lanes = activities.nodes, activities.column("track_id"), activities.column("lane")
     asked: npt.NDArray[np.int64] = nodes.start[rows].copy()

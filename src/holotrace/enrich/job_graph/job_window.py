@@ -32,7 +32,7 @@ class WindowOptions(NamedTuple):
 
     @property
     def is_default(self) -> bool:
-        """Whether no option selects a window; then the default step is used."""
+        """Whether no option selects a window, so the default step is used."""
         return self.annotation is None and self.instance is None and self.time_range_ns is None
 
 
@@ -68,7 +68,7 @@ class JobWindow(EqualByContent):
 
 
 class _Known(NamedTuple):
-    """The result of the first pass over a rank: its communication, and the windows that the job may choose."""
+    """The result of the first pass over a rank: its communication, and the possible windows of the job."""
 
     communication: OfRank
     steps: dict[int, PathWindow]
@@ -160,8 +160,8 @@ def _on_one_clock(
 ) -> tuple[dict[int, PathWindow], tuple[str, ...]]:
     """Return the window of each rank's graph, on the rank's clock.
 
-    It lasts from the start of the job's window to the end of the rank's own window. The windows of ranks without steps
-    are clipped to the windows of the other ranks.
+    A graph's window lasts from the start of the job's window to the end of the rank's own window. The windows of ranks
+    without steps are clipped to the windows of the other ranks.
     """
     offsets = {rank: _offset_ns(job, rank, window.start_ns) for rank, window in own.items()}
     known = {rank: offset for rank, offset in offsets.items() if offset is not None} or {next(iter(own)): 0}
@@ -180,8 +180,8 @@ def _on_one_clock(
     longest = max((own[rank].end_ns - own[rank].start_ns for rank in lost), default=0)
     whose = "its clock" if len(lost) == 1 else "their clocks"
     finding = (
-        f"{ranks_text(lost)}: left out of the graph (up to {duration_text(longest)} per rank), because {whose} cannot be "
-        "compared with those of the other ranks"
+        f"{ranks_text(lost)}: left out of the graph (up to {duration_text(longest)} of each rank), because {whose} "
+        "cannot be compared with those of the other ranks"
     )
     return spans, (finding,) if lost else ()
 

@@ -53,9 +53,9 @@ def placed_calls(of_ranks: Mapping[int, RankGraph], job: JobCalls, first: _Int64
 
 
 def _awaited_ns(graph: RankGraph) -> _Int64:
-    """Return how long each call lasted after its own rank stopped delaying it; `_FOREVER_NS` if it never delayed it.
+    """Return how long each call lasted after its own rank stopped delaying it; `_FOREVER_NS` if its rank never did.
 
-    If a thread begins to wait late, its wait does not show when the message arrived.
+    If a thread begins to wait only after the message arrived, the end of the call does not show when it arrived.
     """
     ends = graph.calls["end"].to_numpy()
     reached = graph.reached_from[ends]
@@ -65,7 +65,7 @@ def _awaited_ns(graph: RankGraph) -> _Int64:
 
 
 def joints(calls: pl.DataFrame) -> pl.DataFrame:
-    """Return, for each `instance` in which ranks wait, when all had arrived and how long the transfer took."""
+    """Return, for each `instance` in which ranks wait, when all ranks had arrived and how long the transfer took."""
     members = calls.drop_nulls("instance").with_columns(
         pl.col("arrives_ns").max().over("instance").alias("joint_ns"),
         pl.when(pl.col("clock").n_unique().over("instance") > 1)

@@ -59,7 +59,7 @@ class JobGraph(EqualByContent):
         return int(self.time_ns[-1] - self.time_ns[0])
 
     def taken_ns(self) -> _Int64:
-        """Return how long each edge took: the measured time; for edges that do not bind, at most their length."""
+        """Return how long each edge took: the measured time, but at most its length if the edge does not bind."""
         measured = np.maximum(0, self.time_ns[self.edges.target] - self.time_ns[self.edges.source])
         taken: _Int64 = np.minimum(self.length_ns, measured)
         binds = self.binding[self.binding != NO_EDGE]
@@ -67,7 +67,7 @@ class JobGraph(EqualByContent):
         return taken
 
     def slack_ns(self) -> _Int64:
-        """Return how long each point could be delayed without delaying the end of the step."""
+        """Return by how much each point could be delayed without delaying the end of the step."""
         measured = self.time_ns[self.edges.target] - self.time_ns[self.edges.source]
         return slacks(self.edges, np.maximum(0, measured - self.taken_ns()))
 
@@ -135,7 +135,7 @@ def _without_cycle(
 
 
 def _aligned(job: JobCalls, rank: int, time_ns: _Int64) -> _Int64:
-    """Return the times of a rank on the reference clock; times before the first entry are raised to the first entry."""
+    """Return the times of a rank on the reference clock; times that end up before the first are set to the first."""
     offset = job.clocks.corrections(rank, time_ns)["offset_ns"].fill_null(strategy="forward")
     times: _Int64 = time_ns + offset.fill_null(strategy="backward").to_numpy()
     from_begin: _Int64 = np.maximum(times, times[0])

@@ -11,7 +11,7 @@ _WITHIN_RANK = ["step", "rank"]
 
 
 def by_time(operations: pl.DataFrame) -> Dependencies:
-    """Return the dependencies of operations if the table has the `instance` of communications.
+    """Return the dependencies of operations; the table must contain the `instance` of each communication.
 
         computation    after the previous computation on its rank, and after the communication that ended between the two
         communication  after the last computation that ended before the communication began, and after the last

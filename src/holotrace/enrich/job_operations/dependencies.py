@@ -38,10 +38,10 @@ def by_kind(operations: pl.DataFrame) -> Dependencies:
         messages                    one after another, per kind
         receive                     before the pass that needs its data, and after the previous pass of that kind
         send                        after the pass that computes its content
-        first backward message      after the pass that comes two passes before the first backward pass
+        first backward message      after the second-to-last pass before the first backward pass
         params-all-gather           before the first forward pass of its chunk
-        grads-reduce-scatter        with separate-grads-all-reduce: after the last backward pass of its chunk; else
-                                    after the embedding gradients
+        grads-reduce-scatter        if there is a separate-grads-all-reduce: after the last backward pass of its chunk;
+                                    else after the embedding gradients
         gc, ..., optimizer          in the order of `AFTER_PASSES`, after the last pass
 
     A communication connects the two ends of a message, the replicas of a stage, the first and last stage (embedding

@@ -72,10 +72,10 @@ def _begun(calls: pl.DataFrame, began: pl.DataFrame) -> pl.DataFrame:
 
 
 def _ended_together(calls: pl.DataFrame) -> pl.DataFrame:
-    """Let a message's send and receive end at the first end after both began; earlier ends are kept.
+    """Make a message's send and receive both end at the earlier end, unless it is before one of the starts.
 
-    If a host waits for the message only later, perhaps at the end of the step, the recorded end of its call is too
-    late.
+    If a host waits for the message only long after it arrived, perhaps at the end of the step, the recorded end of its
+    call is too late.
     """
     end, last_start = pl.col("start_ns") + pl.col("duration_ns"), pl.col("start_ns").max().over("instance")
     marked = calls.with_columns(end.alias("end_ns"), last_start.alias("last_start")).with_columns(
@@ -90,7 +90,7 @@ def _ended_together(calls: pl.DataFrame) -> pl.DataFrame:
 
 
 def _from_last_call(computation: pl.DataFrame, calls: pl.DataFrame) -> pl.DataFrame:
-    """Move the start of computation after a wait back to the end of the awaited call."""
+    """If a computation follows a wait, move its start back to the end of the awaited call."""
     ended = calls.select("rank", "step", (pl.col("start_ns") + pl.col("duration_ns")).alias("last_end"))
     ordered = computation.sort("start_ns").with_columns(
         (pl.col("start_ns") + pl.col("duration_ns")).alias("end_ns"),
@@ -117,7 +117,7 @@ def _aligned(job: JobCalls, own_times: pl.DataFrame) -> pl.DataFrame:
 
 
 def _places(ranks: list[int], calls: pl.DataFrame, axes: Mapping[int, Axis]) -> pl.DataFrame:
-    """Return rank, dp_rank and stage."""
+    """Return a table with the dp_rank and the stage of each rank."""
     other_axes = [group for group, axis in axes.items() if axis.name not in {"pp", "world", "unknown"}]
     messages = calls.filter(
         pl.col("collective").is_in(POINT_TO_POINT) & ~pl.col("group").is_in(other_axes).fill_null(value=False)
@@ -166,7 +166,7 @@ def _named(calls: pl.DataFrame, computed: pl.DataFrame, places: pl.DataFrame, ax
 
 
 def _directions(calls: pl.DataFrame, computed: pl.DataFrame, places: pl.DataFrame) -> pl.DataFrame:
-    """Return the direction of each message, from the pass before its send or else from the order of stages."""
+    """Return the direction of each message, from the pass before its send or, if unknown, from the order of stages."""
     messages = calls.filter(pl.col("collective").is_in(POINT_TO_POINT))
     ended = computed.filter(pl.col("kind").is_in(["forward-compute", "backward-compute", "weight-compute"])).select(
         "rank", pl.col("end_ns").alias("time"), pl.col("kind").alias("pass")

@@ -50,8 +50,9 @@ _NO_ACTION = -1
 class Phases(NamedTuple):
     """The computation of a rank.
 
-    table  disjoint, in order: start_ns, end_ns, kind (from `table.KINDS`), action (int64; number of the annotation of
-           the pipeline's schedule, -1 if there is none), global_chunk and microbatch (null if there is none)
+    table  disjoint, in order: start_ns, end_ns, kind (from `table.KINDS`), action (int64; number of the pass's
+           annotation in the pipeline's schedule, -1 without an annotation), global_chunk and microbatch (null if there
+           is none)
     busy   when the devices compute or, if there are no kernels, when innermost operators run (operators around them may
            contain waits)
     """
@@ -160,7 +161,7 @@ def _of_devices(work: pl.DataFrame, host: pl.DataFrame) -> pl.DataFrame:
 
 
 def _disjoint(sorted_work: pl.DataFrame) -> pl.DataFrame:
-    """Cut off the beginning of each kernel, during which an earlier kernel is still running."""
+    """Cut off the part of each kernel during which an earlier kernel is still running."""
     ends_before = pl.col("end_ns").cum_max().shift(1).fill_null(0)
     cut = sorted_work.with_columns(pl.max_horizontal("start_ns", ends_before).alias("start_ns"))
     return cut.filter(pl.col("end_ns") > pl.col("start_ns"))

@@ -19,7 +19,8 @@ from holotrace.store.trace import RankTrace
 
 LEAST_WAIT_NS = 100_000
 LEAST_WAIT = 0.5
-"""A rank waits for a call if it computes nothing in the call's last `LEAST_WAIT_NS`, or in this last fraction of it."""
+"""A rank waits for a call if it computes nothing in the last `LEAST_WAIT_NS` of the call, or in the last `LEAST_WAIT`
+(a fraction) of the call."""
 
 SMALL_PASS = 0.2
 """Computation is merged into its neighbour if its busy time is less than this fraction of the mean for its kind."""
@@ -30,7 +31,7 @@ Int64Array = npt.NDArray[np.int64]
 class RankOperations(NamedTuple):
     """The operations of one rank.
 
-    communicating  the rank's calls, and facts about it
+    communicating  the rank's calls, and facts about the rank
     began_ns       event_index and began_ns of each call: for sends and receives of the host, the time of the request;
                    for others, the start
     computation    computation between calls: step, kind, sequence, start_ns, end_ns, global_chunk, microbatch; rows
@@ -49,8 +50,9 @@ class RankOperations(NamedTuple):
 def rank_operations(rank_trace: RankTrace) -> RankOperations:
     """Return the operations of a rank.
 
-    All time in a step is computation, even gaps on the host, except waits for calls. A rank that sleeps or collects
-    garbage therefore appears slow. Computation is divided where a call begins and where the phase changes.
+    All time in a step counts as computation, even gaps on the host. Only waits for calls are excluded. A rank that
+    sleeps or collects garbage therefore appears slow. Computation is divided where a call begins and where the phase
+    changes.
     """
     communicating = of_rank(rank_trace)
     steps = device_extended_windows(rank_trace).rename({"window": "step"})

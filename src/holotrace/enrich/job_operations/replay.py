@@ -24,7 +24,7 @@ def work_ns(operations: pl.DataFrame, dependencies: Dependencies) -> pl.Series:
     """Return the time that each operation needs without waiting for other ranks.
 
     computation    the duration; also for communication that waits for no other rank
-    communication  the end minus the last start of any rank; 0 if the difference is -10 ms or less, because the clocks
+    communication  the end minus the latest start on any rank; 0 if the difference is -10 ms or less, because the clocks
                    are then wrong
     step-start     0, because launch delays are not part of the work
     """

@@ -85,7 +85,7 @@ def operations_table(frame: pl.DataFrame, source: str = "the table of operations
 
         kind           str     one of `KINDS`, such as forward-compute, forward-send, grads-reduce-scatter; also `optype`
         start_ns       int64   start; also start_us, start_ms, start_s, and `start` or `start_ts` in seconds
-        duration_ns    int64   likewise
+        duration_ns    int64   duration; also duration_us, duration_ms, duration_s, and `duration` in seconds
         rank           int32   optional if dp_rank and stage are given
         dp_rank        int64   data-parallel rank; by default numbered by rank within the stage
         stage          int64   pipeline stage from 0; by default 0

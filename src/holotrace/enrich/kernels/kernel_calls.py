@@ -39,7 +39,7 @@ def kernel_calls(rank_trace: RankTrace) -> pl.DataFrame:
         device             int32   -1 if unknown
         uses_tensor_cores  bool    null if the name does not show it
 
-        and the columns of `kernel_shapes`, null (is_estimated: false) for a kernel without a known shape.
+        and the columns of `kernel_shapes`, which are null (is_estimated: false) if the shape of the kernel is unknown.
     """
     return described_calls(_kernels(rank_trace), kernel_shapes(rank_trace), uses_tensor_cores(rank_trace))
 
@@ -130,7 +130,7 @@ def _with_shapes_of_launches(rank_trace: RankTrace) -> pl.DataFrame:
 
 
 def _in_blocks(rank_trace: RankTrace, table: pl.DataFrame) -> pl.DataFrame:
-    """Convert grids in threads to grids in blocks."""
+    """Convert grids that are given in threads to grids in blocks."""
     named = launches(rank_trace).select("event_index", "launch_name").drop_nulls()
     counts_threads = rank_trace.texts(named["launch_name"]).str.contains(_GRID_COUNTS_THREADS)
     is_counted = pl.col("event_index").is_in(named.filter(counts_threads)["event_index"].implode())

@@ -209,7 +209,7 @@ RULES: tuple[Rule, ...] = (
     Rule(
         r"(?i)(?<!sm)(?<!w)all_?reduce|(?<!sm)all_?gather|reduce_?scatter|(?<!sm)all_?(to|2)_?all|hybrid_?cube_?mesh",
         _COMMUNICATION,
-        "a kernel named after a collective performs one, perhaps fused with a little arithmetic; "
+        "a kernel named after a collective performs it, perhaps fused with a little arithmetic; "
         "https://github.com/ROCm/aiter/blob/main/csrc/include/custom_all_reduce.cuh",
     ),
     Rule(

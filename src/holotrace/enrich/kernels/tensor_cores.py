@@ -1,10 +1,10 @@
 """Which kernels run on tensor cores (NVIDIA) or matrix cores (AMD), and which operators could use them.
 
-The profiler does not record which cores a kernel uses. The kernel's name often shows it, but the words change with
-every generation of hardware and libraries. A table of rules lists these words with their sources. The first rule that
-matches decides: the user's rules come first, then the rules of the file that `HOLOTRACE_TENSOR_CORE_RULES` names, then
-`RULES`. If no rule matches, kernels that communicate, move memory or are named after work without matrix products use
-ordinary cores. For all other names, the cores are unknown.
+The profiler does not record which cores a kernel uses. The name of a kernel often shows its cores, but in words that
+change with every generation of hardware and libraries. A table of rules lists these words with their sources. The first
+rule that matches decides: the user's rules come first, then the rules of the file that `HOLOTRACE_TENSOR_CORE_RULES`
+names, then `RULES`. If no rule matches, kernels that communicate, move memory or are named after work without matrix
+products use ordinary cores. For all other names, the cores are unknown.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ SCANNED_LENGTH = 8_000
 """At most this many characters of a name are searched, because some patterns take quadratic time."""
 
 _REMEMBERED_NAMES = 4_096
-"""Number of names whose answers are cached; the ranks of a job run the same kernels."""
+"""Number of names whose answers are cached, because all ranks of a job run the same kernels."""
 
 _USES: dict[Cores, bool | None] = {"tensor": True, "ordinary": False, "unknown": None}
 
@@ -144,7 +144,7 @@ RULES: tuple[Rule, ...] = (
     Rule(
         r"dgrad_1x1_stride_2x2|first_layer_wgrad_kernel|conv1x1|conv2d_c1_k1|direct_group",
         "tensor",
-        "cuDNN kernels that NVIDIA's DLProf counted, as the TensorBoard plugin did",
+        "cuDNN kernels that NVIDIA's DLProf and the TensorBoard plugin counted as tensor-core kernels",
     ),
     Rule(
         r"cudnn_generated_fort_native_(sdpa|matmul|conv)|cudnn\w{0,99}_sm(8\d|9\d|1[012]\d)_flash",
@@ -203,7 +203,7 @@ RULES: tuple[Rule, ...] = (
     Rule(
         r"(?i)mfma|xdlops|_xdl(?![a-z])|Xdl(?-i:[A-Z_<]|\b)|gtcx",
         "tensor",
-        "CDNA's instruction; Composable Kernel and MIOpen write xdl or gtcx",
+        "CDNA's matrix instruction, which Composable Kernel and MIOpen call xdl or gtcx",
     ),
     Rule(
         r"Cijk_.*_MI\d+x\d+",
@@ -249,7 +249,7 @@ RULES: tuple[Rule, ...] = (
     Rule(
         r"^_?(p_)?matmul_(ogs_)?[NT]{3}_\w{0,99}(bf16|fp16|fp8|e4m3|e5m2|mxfp|nvfp|int8)|^kernel_unified_attention_[23]d",
         "tensor",
-        "kernels for products of at most 16 bits: gpt-oss, and vLLM's unified attention; "
+        "kernels that multiply numbers of at most 16 bits: gpt-oss, and vLLM's unified attention; "
         "https://github.com/triton-lang/triton/tree/main/python/triton_kernels, "
         "https://github.com/vllm-project/vllm/tree/main/vllm/v1/attention/ops",
     ),

@@ -56,7 +56,7 @@ def changes_by_address(events: pl.DataFrame, keys: Sequence[str]) -> pl.DataFram
 
     Returns:
         `keys`, row (uint32, in `events`), is_allocation, allocated (row of the previous event with the same keys if
-        this is an allocation, else null), is_followed_by_allocation (null if no event follows).
+        that event is an allocation, else null), is_followed_by_allocation (null if no event follows).
     """
     is_allocation, row = pl.col("change_bytes") > 0, pl.col("row")
     known = events.with_row_index("row").filter(pl.col("address").is_not_null() & (pl.col("change_bytes") != 0))

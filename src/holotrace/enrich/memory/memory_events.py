@@ -43,7 +43,8 @@ _DEVICE_TYPES = {
     19: "mtia",
     20: "privateuseone",
 }
-"""https://github.com/pytorch/pytorch/blob/v2.9.0/torch/headeronly/core/DeviceType.h, as `torch.device` prints them."""
+"""Names of device types as `torch.device` prints them, by their numbers in
+https://github.com/pytorch/pytorch/blob/v2.9.0/torch/headeronly/core/DeviceType.h."""
 
 
 @derived
@@ -61,7 +62,7 @@ def memory_events(rank_trace: RankTrace) -> pl.DataFrame:
         device_type      str     as in PyTorch: cpu, cuda (also for HIP), xpu …; the number if the type is unknown;
                                  `?` if not recorded
         device           int32   -1 for the CPU
-        device_number    int64   c10::DeviceType as written, 6 for HIP; null if not recorded
+        device_number    int64   c10::DeviceType as in the file, where HIP is 6; null if not recorded
         time_ns          int64
         change_bytes     int64   negative if memory was freed
         address          uint64  null if not recorded

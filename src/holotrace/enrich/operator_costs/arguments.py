@@ -17,7 +17,7 @@ _TENSOR_LISTS = ("TensorList", "GenericList", "OptionalTensorList")
 
 @dataclass(frozen=True)
 class Arguments:
-    """The inputs of one call; a negative `index` counts from the end.
+    """The inputs of one call; its methods take the `index` of an input, and negative indexes count from the end.
 
     operator   name of the operator
     dims       shape of each input: a list of sizes or, for a list of tensors, a list of shapes
@@ -28,8 +28,8 @@ class Arguments:
     recorded   `flops` and `bytes` of a generated kernel, recorded by the compiler
     sums       sums over the requests of an inference step: `c_sqsk`, …
     related    other operators that the rule reads; see `Rule.reads`
-    product_count  for rules that read the forward call, how many kernels on tensor cores this call (not the forward
-                   call) launched; None if unknown
+    product_count  number of tensor-core kernels that this call itself launched; None if unknown, or if the rule does
+                   not read the forward call
     """
 
     operator: str
@@ -174,7 +174,7 @@ class Arguments:
         return listed if all(0 < factor < inf for factor in listed) else []
 
     def _is_sparse(self, index: int) -> bool:
-        """Whether strides were recorded but this tensor has none; False for oneDNN's packed tensors."""
+        """Whether a tensor has no strides although strides were recorded; False for oneDNN's packed tensors."""
         is_recorded = -len(self.strides) <= index < len(self.strides)
         return is_recorded and self.strides[index] == [] and "mkldnn" not in self.operator
 

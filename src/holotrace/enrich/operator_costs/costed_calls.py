@@ -81,15 +81,16 @@ class CostedCalls(NamedTuple):
         phase              str     see `holotrace.enrich.operator_costs.phases`
         busy_ns            int64   time in which the call's work ran on the device; on a rank without a device, the
                                    call's time on the host
-        tensor_core_ns     int64   summed time of its kernels on tensor cores
-        other_core_ns      int64   summed time of its kernels on ordinary cores; unknown cores are in neither sum
+        tensor_core_ns     int64   summed time of the call's kernels on tensor cores
+        other_core_ns      int64   summed time of the call's kernels on ordinary cores; kernels on unknown cores are in
+                                   neither sum
         key                uint32  row in `keys`
 
     keys       one row per combination of operator, inputs and kernel: name (string id), the recorded inputs (string
                ids), kernel (string id of the longest kernel; null if there is none), flops, bytes_moved, work,
                precision in which the kernel computes, dense_flops, reason, repeated_flops
     on_device  whether the rank has a device
-    earlier_ns summed time of work whose operators are unknown, because it was launched before the recording
+    earlier_ns summed time of work whose operators are unknown because the work was launched before the recording
     """
 
     calls: pl.DataFrame
@@ -164,7 +165,7 @@ def owners_of_work(rank_trace: RankTrace, work: pl.DataFrame) -> _Rows:
 
 
 def owning_call(rank_trace: RankTrace, stacks: pl.DataFrame, innermost: _Rows) -> _Rows:
-    """Return, for each call, the call whose cost includes its work: the call itself, or one around it.
+    """Return, for each call, the call whose cost includes its work: the call itself, or a call around it.
 
     The result is the outermost call whose cost includes the calls inside it; if there is none, the innermost call with
     a rule; if there is none, the call itself.
@@ -263,7 +264,7 @@ def _calls_on_host(rank_trace: RankTrace) -> pl.DataFrame:
 
 
 def _leaves_to_inner(parent: _Rows, is_operator: _Bools, with_rule: _Rows) -> _Bools:
-    """Return whether each call contains a call with a rule; `_calls_on_host` then returns the inner call."""
+    """Return whether each call contains a call with a rule; if so, `_calls_on_host` returns the inner call instead."""
     leaves = np.zeros(len(parent), np.bool_)
     above = nearest_above(parent, is_operator, with_rule)
     while len(above):

@@ -12,7 +12,11 @@ from holotrace.enrich.operator_costs.cost import UnknownCostError
 from holotrace.errors import InvalidOptionError
 
 FUNCTIONS = ("elements", "bytes", "size", "element_bytes", "number", "min", "max")
-"""Functions for formulas: elements, bytes, one size and bytes per element of an input; the number in an argument."""
+"""Functions that a formula may call.
+
+They return the number of elements, the bytes, one size, or the bytes per element of an input; the number in an
+argument; or the minimum or maximum of numbers.
+"""
 
 _ALLOWED = (
     *(ast.Expression, ast.BinOp, ast.UnaryOp, ast.Call, ast.Constant, ast.Name, ast.Load),

@@ -60,7 +60,7 @@ _ENGINE = r"^autograd::engine|^torch::autograd::|^c10d::|^DistributedDataParalle
 
 
 class HostRanges(NamedTuple):
-    """The host ranges of a rank, and the cause to which a thread's time is attributed while each range is innermost.
+    """The host ranges of a rank, each with the cause of the time that a thread spends while the range is innermost.
 
     ranges      event_index, track_id, start_ns, end_ns, name (string id)
     parent      for each range, the row of the range around it
@@ -68,8 +68,8 @@ class HostRanges(NamedTuple):
     causes      distinct causes: `CAUSE_COLUMNS`
     may_wait    for each range, whether a thread may wait for communication in it although no name shows this; the last
                 entry is for times without a range
-    is_python   for each range, whether it is Python code, which can wait only in functions written in C (separate
-                ranges, if they were recorded); the last entry is false
+    is_python   for each range, whether it is Python code, which waits only inside functions written in C (these have
+                ranges of their own if they were recorded); the last entry is false
     waits       for each range, whether its name shows that it waits for communication; the last entry is false
     """
 
@@ -168,7 +168,8 @@ def _causes(rank_trace: RankTrace, ranges: pl.DataFrame, parent: _Rows, texts: _
     is_built_in = is_python & texts.built_in[name]
     outer_loading = furthest_above(parent, texts.loading[name], loading)
     loader = np.where(outer_loading == NO_PARENT, loading, outer_loading)
-    # Inner ranges have higher rows, so these are user functions that the data loader calls to build a batch.
+    # Inner ranges have higher rows. A user function in a higher row than the data loader is therefore inside the
+    # loader, which calls it to build a batch.
     builds_batch = is_plain_python & (frame > loader)
     named = np.where((loading != NO_PARENT) & ~is_built_in & ~builds_batch, loader, named)
     named = np.where(collection != NO_PARENT, collection, named)
@@ -214,7 +215,7 @@ def _outermost_operators(parent: _Rows, is_python: _Bools, is_operator: _Bools) 
 
 
 def _modules(rank_trace: RankTrace, ranges: pl.DataFrame, parent: _Rows, is_module: _Bools) -> _Rows:
-    """Return the innermost module around each range; in the backward pass, the module around its forward operator."""
+    """Return the innermost module around each range or, for a backward operator, around its forward operator."""
     rows = np.arange(len(parent))
     direct = itself_or_above(parent, is_module, rows)
     if not is_module.any():

@@ -50,7 +50,7 @@ class DelayCosts(EqualByContent):
 
     costs  one row per step, cause and waiting rank; the costs of all rows add up to the job's total wait:
 
-        step           int64   of the wait; null outside the steps
+        step           int64   step of the wait; null outside all steps
         cause_rank     int32   null if it is unknown
         waiting_rank   int32
         cause          Enum    `CAUSES`
@@ -169,7 +169,7 @@ def _costs(waits: pl.DataFrame, targets: pl.DataFrame, causes: JobCauses, steps:
 def _errors(
     rows: pl.DataFrame, shares: Shares, chosen: pl.DataFrame, received: _Rows, found: pl.DataFrame
 ) -> pl.DataFrame:
-    """Return the error of each final cause as a fraction of its cost; errors spread through waits as costs do."""
+    """Return the error of each final cause as a fraction of its cost; waits pass on errors in the same way as costs."""
     reached = received.copy()
     np.add.at(reached, chosen["wait"].to_numpy(), chosen["wait_ns"].to_numpy())
     totals = pl.col("weight").sum().over("wait")

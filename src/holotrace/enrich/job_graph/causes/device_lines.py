@@ -55,7 +55,7 @@ class _Steps(NamedTuple):
     start_ns, end_ns
     path_class  of the edge
     activity    row of the edge's activity; -1 in gaps
-    track       host thread that spends the time; -1 on devices
+    track       host thread that spends the time; -1 for time on devices
     """
 
     line: _Rows

@@ -17,11 +17,10 @@ NO_CALL = -1
 _MOST_OPEN = 16
 """For each stretch of time, consider at most this many calls: the last ones that started before the stretch ended."""
 _LATE_END_NS = 100_000
-"""A waiting thread continues at most this long after the awaited call ends, and at most `_LATE_END` times the wait.
-"""
+"""A wait and the awaited call may end at most this far apart, and at most `_LATE_END` times the length of the wait."""
 _LATE_END = 0.1
 _LEAST_COVERED = 0.5
-"""If no name shows a wait, a stretch is one anyway when a call ends in it and covers at least this fraction of it."""
+"""A stretch whose name shows no wait is a wait anyway if a call ends in it and covers at least this fraction of it."""
 
 
 class Segments(NamedTuple):
@@ -123,7 +122,10 @@ def _joined(*parts: _Columns) -> _Columns:
 
 
 def _with_waits(runs: Runs, signs: _Signs, calls: pl.DataFrame) -> Runs:
-    """Cut each waiting run at both ends of the awaited call, and repeat for the parts before and after the call."""
+    """Cut each waiting run at the start and the end of the awaited call.
+
+    The parts before and after the call may wait for other calls, so they are treated in the same way.
+    """
     may_wait = signs.waits | signs.may_wait | signs.is_python
     parts = [runs.where(~may_wait)]
     rest, signs = runs.where(may_wait), signs.where(may_wait)

@@ -27,15 +27,15 @@ class JobCauses(NamedTuple):
     """The distinct causes of all ranks.
 
     table     `CAUSE_COLUMNS`
-    of_rank   {rank: row of `table` for each row of `Histories.causes`, then for `UNKNOWN`, `SYNCHRONISATION` and
-              `LAUNCH_DELAY`, whose negative numbers work as indexes from the end}
+    of_rank   {rank: rows of `table`}: one for each row of `Histories.causes`, then one each for `UNKNOWN`,
+              `SYNCHRONISATION` and `LAUNCH_DELAY`. The negative numbers of these three are indexes from the end.
     """
 
     table: pl.DataFrame
     of_rank: Mapping[int, _Rows]
 
     def row_of_unknown(self) -> dict[str | None, int]:
-        """Return {reason why a cause is unknown: its row}."""
+        """Return {reason why a cause is unknown: row of that cause}."""
         return self._rows_of("unknown")
 
     def row_of_transfer(self) -> dict[str | None, int]:

@@ -18,7 +18,10 @@ LEAST_CULPRIT = 0.1
 OVER_MEDIAN = 3
 """A culprit causes at least this many times as much waiting as the median rank."""
 LARGE = 0.2
-"""A culprit that causes this fraction of all waiting may pass on up to twice as much as it causes."""
+"""A culprit that causes at least this fraction of all waiting may pass on up to twice as much as it causes.
+
+Other culprits pass on less than they cause.
+"""
 
 NOT_OWN = ("communication", "launch_delay", "unknown")
 """Causes that are not the rank's own work: slow transfers, a GPU that starts work late, and unrecorded time."""
@@ -36,8 +39,8 @@ def roles(found: DelayCosts, ranks: Sequence[int]) -> pl.DataFrame:
 
     A culprit causes at least a tenth of all waiting, at least three times as much as the median rank, and more than it
     passes on. A rank that causes at least a fifth of all waiting may pass on up to twice as much as it causes. A victim
-    is any other rank that passes on more waiting than it causes, or that waits longer than it makes others wait, mostly
-    because of culprits.
+    is any other rank that passes on more waiting than it causes. A rank is also a victim if it waits longer than it
+    makes others wait, and culprits cause most of its waiting.
 
     Returns:
         Sorted by rank: rank, role (culprit, victim or null), cost_ns, cost_fraction, wait_ns, passed_on_ns, and cause, name,
@@ -88,7 +91,7 @@ def main_causes(per_cause: pl.DataFrame) -> pl.DataFrame:
 
 
 def largest_causes(per_cause: pl.DataFrame) -> pl.DataFrame:
-    """Return the largest cause of each rank; a function or operator that occurs in several modules counts once.
+    """Return the largest cause of each rank; the costs of a function or operator are summed over all modules.
 
     If a rank's own work explains at least half of the waiting that the rank causes, other causes (`NOT_OWN`, such as
     slow transfers) are ignored. If a user function spreads its time over many calls, and none of them takes half of the
@@ -110,7 +113,7 @@ def largest_causes(per_cause: pl.DataFrame) -> pl.DataFrame:
 
 
 def _functions(causes: pl.DataFrame) -> pl.DataFrame:
-    """Return the user functions with a cost that is spread over several causes, each less than half of it.
+    """Return the user functions whose cost is spread over several causes, none of which has half of the cost or more.
 
     Skip functions that also spend much time in operators: they run the model, and their Python time is merely the many
     gaps between operators.

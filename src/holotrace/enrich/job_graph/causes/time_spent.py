@@ -35,7 +35,7 @@ def time_spent(
     Args:
         matched: the calls that several ranks share.
         calls: all calls.
-        waits: the calls that waited or were waited for, as `holotrace.enrich.job_graph.causes.waits` returns them.
+        waits: the calls that waited or were waited for, from `holotrace.enrich.job_graph.causes.waits.waits_between`.
         histories: {rank: what the rank did before its calls}.
         causes: the causes in these histories.
 

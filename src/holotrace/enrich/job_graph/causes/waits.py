@@ -27,7 +27,7 @@ def waits_between(known: pl.DataFrame) -> pl.DataFrame:
             `Clocks.aligned`; other columns are kept.
 
     Returns:
-        In the order in which the ranks met, with further columns:
+        The calls, in the order in which the ranks met, with these additional columns:
 
         query           int64  row number
         wait            int64  number of the call among those that waited; null for other calls
@@ -83,7 +83,7 @@ def explained(waits: pl.DataFrame, spent: pl.DataFrame) -> pl.DataFrame:
 
 
 def _with_errors(targets: pl.DataFrame, waiting: pl.DataFrame) -> pl.DataFrame:
-    """Add the error of each cause's cost; several causes may explain the same time.
+    """Add the error of each cause's cost, which arises because several causes may explain the same time.
 
     If w is the wait, e the excess of the cause, and S the sum of the excesses of all causes, then the cost is at least
     w - (S - e) and at most the smaller of e and w. Inexact clocks increase the error.
@@ -103,7 +103,7 @@ def _with_excess(resolved: pl.DataFrame, waits: pl.DataFrame, spent: pl.DataFram
         wait, query, late_query, late, wait_ns
         own_ns          how much longer the late rank worked than the waiting rank
         waited_ns       how much longer the late rank waited than the waiting rank
-        unexplained_ns  the remainder, which arises because the ranks had not met before their histories began
+        unexplained_ns  the remainder, which arises if the ranks had not met before their histories began
     """
     late = waits.filter(pl.col("rank") == pl.col("late")).select("instance", late_query="query")
     totals = spent.group_by("query").agg(

@@ -75,7 +75,7 @@ def what_if_across_ranks(  # noqa: PLR0913 -- options by name
 
     All start and end times on all ranks are recomputed. A faster rank arrives earlier in its collectives, and ranks
     that waited for it continue as soon as all other ranks have arrived too. Delays and gaps stay as measured. Changes
-    can also select recorded Python functions; they then apply only to the time that these functions spend outside
+    can also select recorded Python functions; such a change applies only to the time that the functions spend outside
     operators and calls.
 
     Args:
@@ -230,7 +230,7 @@ def _latencies(window: JobWindow) -> npt.NDArray[np.float64]:
 
 
 def _replayed_ns(window: JobWindow, lengths: _Lengths) -> int:
-    """Return how long the window takes with these lengths; binding edges keep their measured delays."""
+    """Return how long the window takes with these lengths of edges; binding edges keep their measured delays."""
     graph = window.graph
     first = {rank: int(np.argmax(graph.rank == rank)) for rank in window.graphs}
     extra = len(graph.time_ns)
@@ -273,7 +273,7 @@ def _delays(graph: JobGraph) -> npt.NDArray[np.float64]:
 def _delayed_ends(
     graph: JobGraph, source: _Int64, target: _Int64, length: npt.NDArray[np.float64]
 ) -> tuple[_Int64, _Int64, npt.NDArray[np.float64]]:
-    """Return the edges to the ends of calls that were delayed by their own rank, each lengthened by the delay."""
+    """Return the edges to the ends of those calls that their own rank delayed, each edge longer by the delay."""
     delays = _delays(graph)
     rows = np.flatnonzero((graph.type == JoinType.CHAIN) & (delays > 0))
     late_source, late_target = (side[rows].astype(np.int64) for side in (graph.edges.source, graph.edges.target))

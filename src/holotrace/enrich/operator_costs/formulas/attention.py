@@ -25,11 +25,11 @@ class Attention(NamedTuple):
     value_width: int
 
     def pairs(self) -> int:
-        """Return the number of pairs of a query and a key, over batch and heads."""
+        """Return the number of query-key pairs, summed over batch and heads."""
         return self.positions() * self.query_heads
 
     def positions(self) -> int:
-        """Return the number of pairs of a query and a key in one head, over the batch."""
+        """Return the number of query-key pairs in one head, summed over the batch."""
         return self.batch * self.queries * self.keys
 
 
@@ -237,7 +237,7 @@ def _backward(
 
 
 def _twice_visible(arguments: Arguments, queries: int, keys: int, causal: int, window: int | None) -> int:
-    """Return twice the number of visible pairs, because half of a square may not be a whole number."""
+    """Return twice the number of visible pairs; the number itself, half of a square, may not be whole."""
     left, right = (-1, -1) if window is None else (arguments.number(window, -1), arguments.number(window + 1, -1))
     right = 0 if _is_causal(arguments, causal) else right
     if left < 0 and right < 0:
@@ -298,12 +298,12 @@ def _is_causal(arguments: Arguments, index: int) -> bool:
 
 
 def _result_bytes(arguments: Arguments, index: int) -> int:
-    """Return the bytes of an element of the result; 8-bit attention returns 16 bits."""
+    """Return the bytes per element of the result; if the inputs have 8 bits per element, the result has 16."""
     return max(2, arguments.element_bytes(index))
 
 
 def _masked(dense: int, sizes: Attention, arguments: Arguments, causal: int | None) -> int:
-    """Return the operations under the mask; argument `causal` is a boolean or the number of a mask, 0 for none."""
+    """Return the operations that the mask leaves; argument `causal` is a boolean or the number of a mask (0: none)."""
     if causal is None or not _is_causal(arguments, causal):
         return dense
     if sizes.queries != sizes.keys:

@@ -22,9 +22,9 @@ def elementwise(arguments: Arguments, flops_each: int = 1, inputs: tuple[int, ..
 
     Args:
         arguments: the inputs.
-        flops_each: operations for each element.
+        flops_each: operations per element of the result.
         inputs: positions of the tensors that are read.
-        result: bytes of an element of the result, unless they follow from the inputs.
+        result: bytes per element of the result; 0 to derive them from the types of the inputs.
     """
     read = [index for index in inputs if arguments.has_tensor(index)]
     if not read or not arguments.type(0):

@@ -16,7 +16,7 @@ FUSED = re.compile(
     r"(vllm|sglang)::(in|out)place_fused_experts|aiter::fused_moe_?|vllm::rocm_aiter_fused_moe"
     r"|vllm::(flashinfer_fused_moe_blockscale_fp8|fi_trtllm_fp8_per_tensor_moe)"
 )
-"""Operators inside a layer that take the tokens and the weights of both products."""
+"""Operators inside a layer whose inputs include the tokens and the weights of both products."""
 
 _CHOOSES = re.compile(r"top_?k|sort", re.IGNORECASE)
 _INTEGERS = {"int8", "int16", "int32", "int64", "uint8", "uint16", "uint32"}
@@ -31,7 +31,7 @@ _OGS_TYPES = {"bf16": "bfloat16", "fp16": "float16", "fp32": "float32"}
 class Weights(NamedTuple):
     """The weights of both products.
 
-    first, second  shapes: `[experts, columns, K]`, or `[experts, K, columns]`; K may be packed
+    first, second  shapes: `[experts, columns, K]`, or `[experts, K, columns]`; an element may pack several values of K
     type           element type, as recorded
     element_bytes  bytes of one element
     """
@@ -43,7 +43,7 @@ class Weights(NamedTuple):
 
 
 class _Layer(NamedTuple):
-    """The sizes of one expert: multiplications per token in the two products, and values per stored element."""
+    """The sizes of one expert: multiplications per token in each of the two products, and values per stored element."""
 
     first: int
     second: int
@@ -73,9 +73,9 @@ def fused_experts_into(arguments: Arguments) -> Cost:
 def chosen_experts(arguments: Arguments, hidden: int = 0) -> Cost:
     """Like `fused_experts`, with the arguments `tokens, chosen experts, their scores, weights, …`, perhaps with biases.
 
-    The first four consecutive whole numbers after the weights describe two groups of ranks: the size of the group that
-    splits each expert and the rank's position in it, then size and position for the group that divides the experts
-    among its ranks.
+    The first four consecutive whole numbers after the weights describe two groups of ranks: the ranks that split each
+    expert, and the ranks that divide the experts among themselves. For each group, the first number is its size and the
+    second is the rank's position in it.
     """
     weights = [index for index in arguments.tensors() if index > hidden + 2 and len(arguments.shape(index)) == 3][:2]  # noqa: PLR2004 -- experts, rows, columns
     if len(weights) != 2:  # noqa: PLR2004 -- of both products
@@ -101,7 +101,7 @@ def scored_experts(arguments: Arguments, first: int, second: int) -> Cost:
 
 
 def _packed_cost(arguments: Arguments, hidden: int, chosen: int, weights: Weights) -> Cost:
-    """Return the cost; each byte of the tokens may contain two 4-bit values."""
+    """Return the cost of a layer; each byte of its tokens may contain two 4-bit values."""
     tokens, width = arguments.shape(hidden, 2)
     if width not in {weights.second[1], weights.second[1] // 2}:
         message = f"weights {list(weights.first)} and {list(weights.second)} do not fit tokens of width {width}"
@@ -136,7 +136,7 @@ def expert_kernel(arguments: Arguments) -> Cost:
 def routed_layer(arguments: Arguments) -> Cost:
     """Like `fused_experts`, with arguments `tokens, scores of all experts`; weights and k come from inner operators.
 
-    Operators inside it that have their own rule, such as a shared expert's products, are counted separately.
+    Operators inside the layer that have their own rule, such as a shared expert's products, are counted separately.
     """
     inner = next((call for call in arguments.related if FUSED.fullmatch(call.operator)), None)
     if inner is not None:
@@ -181,7 +181,7 @@ def _cost(arguments: Arguments, tokens: tuple[int, int], chosen: int, weights: W
 
 
 def _one_product(arguments: Arguments, weights: int, result: int, choices: tuple[int, int]) -> Cost:
-    """Return the cost of one of the two products; `choices`: number of tokens, number of experts per token."""
+    """Return the cost of one of the two products; `choices` is (number of tokens, experts per token)."""
     experts, columns, _ = arguments.shape(weights, 3)
     if arguments.shape(result)[-1] not in {columns, columns // 2}:
         message = "the result does not fit the weights"
@@ -197,7 +197,7 @@ def _one_product(arguments: Arguments, weights: int, result: int, choices: tuple
 
 
 def _layer(hidden: int, weights: Weights) -> _Layer | None:
-    """Return the sizes of one expert, whatever the order of the dimensions; None if the weights do not fit."""
+    """Return the sizes of one expert, for either order of the weights' dimensions; None if the weights do not fit."""
     (one, *first), (other, *second) = weights.first, weights.second
     if one != other:
         return None
@@ -231,7 +231,7 @@ def _weights_inside(arguments: Arguments, experts: int, hidden: int) -> list[Wei
 
 
 def _is_weights(call: Arguments, index: int, experts: int) -> bool:
-    """Whether an input has a matrix for each expert."""
+    """Whether an input consists of one matrix per expert."""
     shape = call.dims[index]
     is_known = element_bytes(call.type(index)) is not None
     return is_known and len(shape) == 3 and shape[0] == experts  # noqa: PLR2004 -- experts, rows, columns
@@ -266,7 +266,7 @@ def _numbers_chosen(call: Arguments, tokens: int) -> list[int]:
 
 
 def _maps_experts(arguments: Arguments, index: int) -> bool:
-    """Whether this input is a list of integers."""
+    """Whether this input may map experts to ranks: it is a one-dimensional tensor of integers."""
     return (
         arguments.has_tensor(index)
         and len(arguments.dims[index]) == 1

@@ -28,9 +28,8 @@ https://github.com/AMD-AGI/TraceLens/blob/main/TraceLens/PerfModel/triton_compil
 def generated(arguments: Arguments) -> Cost:
     """FLOPs: elements · operations in the name, or 2·M·N·K for matrix-product templates. Bytes: every tensor once.
 
-    Even a tensor that the kernel changes in place counts only once, because the trace does not show which tensors
-    change.
-    Operations and bytes that the compiler recorded (`kernel_flop`, `kernel_num_gb`) take precedence.
+    A tensor that the kernel reads and changes in place also counts once, because the trace does not show which tensors
+    change. Operations and bytes that the compiler recorded (`kernel_flop`, `kernel_num_gb`) take precedence.
     """
     fused = _NAME.match(arguments.operator)
     flops = _recorded(arguments, "flops")
@@ -47,7 +46,7 @@ def generated(arguments: Arguments) -> Cost:
 
 
 def _of_template(arguments: Arguments, flops: int | None, moved: int, precision: str | None) -> Cost:
-    """Return the cost of a template of torch.compile: a matrix product, or attention with an unrecorded mask."""
+    """Return the cost of a kernel made from a template: a matrix product, or attention with an unrecorded mask."""
     if flops is None and _PRODUCT.search(arguments.operator):
         flops = _product(arguments)
     reason = (

@@ -134,7 +134,7 @@ def tensor_lists(
 
 
 def listed_element_bytes(arguments: Arguments) -> int:
-    """Return the bytes of an element in a list of tensors, from the template arguments of the kernels.
+    """Return the bytes per element of the tensors in a list, from the template arguments of the kernels.
 
     The profiler records the shapes of the tensors in a list, but not their element type.
 

@@ -122,8 +122,9 @@ def _backward(  # noqa: PLR0913 -- positions of inputs
 ) -> Cost:
     """Return the cost of a backward pass; gradient and input are inputs 0 and 1.
 
-    The bias itself is not read; `bias` is the position of an input of the same size. The mask shows which gradients
-    were requested. If no mask was recorded, all gradients are assumed to be requested.
+    The pass writes the gradient of the bias but does not read the bias; `bias` is the position of an input of the same
+    size. The mask shows which gradients were requested. If no mask was recorded, all gradients are assumed to be
+    requested.
     """
     used = [index for index in (0, 1, weight, *statistics) if arguments.is_given(index)]
     asked = _gradients(arguments, mask)
@@ -141,7 +142,7 @@ def _gradients(arguments: Arguments, mask: int | None) -> list[bool]:
 
 
 def _accumulator_bytes(arguments: Arguments) -> int:
-    """Return the bytes of a statistic, which is float32 on the GPU for 16-bit inputs.
+    """Return the bytes per statistic; on the GPU, the statistics of 16-bit inputs are float32.
 
     https://github.com/pytorch/pytorch/blob/main/aten/src/ATen/native/cuda/layer_norm_kernel.cu
     """
