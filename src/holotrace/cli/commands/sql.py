@@ -52,7 +52,7 @@ Query = Annotated[
 ]
 Format = Annotated[
     ResultFormat | None,
-    typer.Option("--format", help="The format; by default a table or, with --output, the format of the file's suffix."),
+    typer.Option("--format", help="The format; by default a table or, with --output, the format of the suffix."),
 ]
 Output = Annotated[
     Target | None,

@@ -14,7 +14,8 @@ from holotrace.enrich.collectives.collectives import IS_POINT_TO_POINT
 
 _PAIR = ("source", "destination", "tag", "content")
 _LEAST_SHARE = 0.5
-"""A group fits if the lower count, of sends or receives, is at least this fraction of the higher count."""
+"""A group fits if the number of sends is similar to that of receives: the lower number is at least this fraction of the
+higher one."""
 
 _NOISE_NS = 20_000
 _IS_SEND = pl.col("family") == "send"
@@ -24,7 +25,7 @@ def with_peers(rows: pl.DataFrame, positions: pl.DataFrame) -> pl.DataFrame:
     """Find the peer of calls that record only the peer's number within a group; return row, peer and group.
 
     A group fits if the number of sends of one rank and the number of receives of the other are about equal. If several
-    groups with the same peer fit, the smallest is chosen; if different peers fit equally well, none is chosen.
+    groups with the same peer fit, the smallest group is chosen; if different peers fit equally well, no peer is chosen.
 
     Args:
         rows: the calls of all ranks, from `rows_of`.
