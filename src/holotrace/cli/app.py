@@ -48,7 +48,7 @@ def _run_and_report_errors() -> None:
     keep_freed_memory()
     if not sys.warnoptions:  # libraries address their warnings to programmers, not to users of a command
         warnings.simplefilter("ignore")
-    for name in ("SIGTERM", "SIGHUP"):  # the signals when a scheduler ends the job or the terminal closes
+    for name in ("SIGTERM", "SIGHUP"):  # the signals sent when a scheduler ends the job or the terminal closes
         if number := getattr(signal, name, None):
             signal.signal(number, _end)
     try:

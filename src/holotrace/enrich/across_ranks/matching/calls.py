@@ -161,7 +161,7 @@ def _of_rank(rank_trace: RankTrace, annotation: str | None) -> OfRank:
 
 
 def _with_batches(rank_trace: RankTrace) -> pl.DataFrame:
-    """Return the communication of a rank, with the partners of batches; a batch is described by its first send or receive."""
+    """Return the communication of a rank, with the partners of batches; their first send or receive describes them."""
     rows = communication(rank_trace)
     known = rows.hstack(batches(rank_trace, rows))
     return known.with_columns(pl.coalesce("described_index", "first_index").alias("described_index")).drop(

@@ -23,8 +23,8 @@ _POSSIBLE_SHARE = 0.75
 """At least this fraction of the resulting operations must be possible, so that no rank leaves before another enters."""
 
 _POSSIBLE_SHARE_OF_ONLY = 0.5
-"""If the ranks of the calls belong to no other group, it is enough that this fraction of the group's operations (with all
-signatures) is possible."""
+"""If the ranks of the calls belong to no other group, it is enough that this fraction of the group's operations is
+possible, whatever their signature."""
 
 _FAR_WIDER = 4
 _NOISE_NS = 20_000

@@ -119,7 +119,7 @@ def _comparable(rows: pl.DataFrame, large_groups: pl.DataFrame) -> pl.DataFrame:
 
 
 def _one_per_rank(rows: pl.DataFrame) -> pl.DataFrame:
-    """Merge each rank's kernels of one operation into one row, and number the operations in the order of their starts."""
+    """Merge each rank's kernels of one operation into one row, and number the operations in order of their starts."""
     counted = rows.with_columns(pl.lit(1, pl.UInt32).alias("kernel_count"))
     is_coalesced = pl.col("instance").is_not_null() & (pl.len().over("rank", "instance") > 1)
     coalesced, single = counted.filter(is_coalesced), counted.filter(~is_coalesced)
