@@ -99,9 +99,10 @@ def _one_missing(rows: pl.DataFrame) -> pl.DataFrame:
     """Match sends with receives in steps in which one rank has one more call than the other; return row and instance.
 
     The k-th call of the rank with fewer calls matches the k-th call of the other rank or, after the missing call, the
-    (k+1)-th. A receive ends soon after both the send and the receive have begun. So each
-    possible position of the missing call is rated by the sum of the delays of the receives, and a position is likely if
-    its sum is at most four times the smallest sum plus 20 µs. If two likely positions give a call different counterparts, this call stays unmatched.
+    (k+1)-th. A receive ends soon after both the send and the receive have begun. So each possible position of the
+    missing call is rated by the sum of the delays of the receives, and a position is likely if its sum is at most four
+    times the smallest sum plus 20 µs. If two likely positions give a call different counterparts, this call stays
+    unmatched.
     """
     keys = [*_PAIR, "window"]
     sided = rows.with_columns(
