@@ -1,8 +1,9 @@
 """The questions that holotrace answers, in reading order.
 
 The command line, the report and the pages loop over the lists in this module. Each question is a folder in
-`holotrace/analyses`, and its name is used everywhere: `holotrace.idle_time` computes,
-`holotrace.figures.plot_idle_time` draws, `holotrace idle-time` prints, and `reference/analyses/idle_time.md` explains.
+`holotrace/analyses`, and its name is used everywhere: `holotrace.idle_time` computes the answer,
+`holotrace.figures.plot_idle_time` draws it, `holotrace idle-time` prints it, and `reference/analyses/idle_time.md`
+explains it.
 """
 
 from __future__ import annotations

@@ -23,7 +23,7 @@ TRACEBACK_VARIABLE = "HOLOTRACE_TRACEBACK"
 """If this environment variable is set, holotrace prints the traceback of a bug."""
 
 LONGEST_MESSAGE = 10_000
-"""Maximum length of a printed error message, in characters; names in a message can have any length."""
+"""Maximum length of a printed error message, in characters; needed because a message can contain very long names."""
 
 FAILED = 1
 MISUSED = 2
@@ -48,7 +48,7 @@ def _run_and_report_errors() -> None:
     keep_freed_memory()
     if not sys.warnoptions:  # libraries address their warnings to programmers, not to users of a command
         warnings.simplefilter("ignore")
-    for name in ("SIGTERM", "SIGHUP"):  # sent when a scheduler ends the job, or the terminal closes
+    for name in ("SIGTERM", "SIGHUP"):  # the signals sent when a scheduler ends the job or the terminal closes
         if number := getattr(signal, name, None):
             signal.signal(number, _end)
     try:
@@ -108,7 +108,7 @@ def _run() -> None:
 
 
 def _collect_less_garbage() -> None:
-    """Collect garbage rarely: loaded modules never become garbage, and this makes short commands a quarter faster."""
+    """Collect garbage rarely, which makes short commands a quarter faster: loaded modules never become garbage."""
     gc.set_threshold(_OBJECTS_PER_COLLECTION)
     atexit.register(_freeze)
 
@@ -171,7 +171,7 @@ def _discard_output() -> None:
 def _reason(error: OSError) -> str:
     if error.filename and error.strerror:
         return f"{error.filename}: {error.strerror}"
-    return f"{error.strerror or error}; the system does not name the file, but it may be the output"
+    return f"{error.strerror or error}; the operating system does not say for which file; it may be the output file"
 
 
 def _bug(error: BaseException) -> str:

@@ -84,7 +84,7 @@ def _is_positional(parameter: inspect.Parameter) -> bool:
 
 
 def _take(group: Any, values: dict[str, Any]) -> Any:  # noqa: ANN401 -- takes a dataclass, returns an instance
-    """Return an instance of the group, made from its values, which are removed from `values`."""
+    """Remove the values of the group's fields from `values`, and return an instance of the group with these values."""
     hints = get_type_hints(group)
     made = {
         field.name: _take(hints[field.name], values)

@@ -12,7 +12,7 @@ from holotrace.store.trace import OnError
 
 if TYPE_CHECKING:
     Target = Location
-else:  # typer does not support unions; with `parser=located`, the option's value has the type above
+else:  # typer does not support unions; with `parser=located`, the option's value is nevertheless a Location
     Target = str
 
 
@@ -142,7 +142,7 @@ SortedBy = Annotated[
     typer.Option(
         "--sort",
         metavar="COLUMN",
-        help="Sort the tables that have this column (a name as in --json), the largest first.",
+        help="Sort the tables that have this column, the largest values first; name the column as in --json.",
         rich_help_panel=OUTPUT,
     ),
 ]

@@ -80,8 +80,9 @@ def show(  # noqa: PLR0913 -- what to show, and how
 ) -> None:
     """Write the figure if requested, then print the result as tables, as CSV or as a single JSON object.
 
-    The JSON object has `about`, all tables, the findings and `further`; CSV has only the first table. Otherwise, the
-    one-sentence answer is printed, then the tables of `views`, by default the views of the question.
+    The JSON object has `about`, all tables, the findings and `further`; CSV has only the first table. If
+    neither is requested, the one-sentence answer is printed, then the tables of `views`, by default the views of the
+    question.
     """
     if shown.figure is not None:
         write_figure(figure_of(question.name, result), shown.figure)

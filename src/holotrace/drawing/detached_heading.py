@@ -25,7 +25,7 @@ class Detached(NamedTuple):
     explanation    how to read the figure; may be empty
     figure         the figure without heading, as high as the element around it
     height         height of the figure in pixels
-    narrow_height  height of the figure on a screen so narrow that each legend entry takes a line
+    narrow_height  height of the figure on a screen so narrow that each legend entry needs its own line
     """
 
     title: str

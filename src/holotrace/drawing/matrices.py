@@ -17,8 +17,7 @@ _CELL = 0.92
 """Width and height of a cell, as a share of its column and row."""
 
 _FEWEST_COLUMNS = 8
-"""Minimum number of columns for which an axis leaves space; otherwise, a single column would be as wide as the
-figure."""
+"""An axis leaves space for at least this many columns; otherwise, a single column would be as wide as the figure."""
 
 _CELL_PX, _LEAST_PX, _MOST_PX = 40, 120, 510
 

@@ -19,10 +19,12 @@ HOVER_WIDTH = 90
 HOVER_LENGTH = 1_800
 
 MOST_COMPARED = 500
-"""If at most this many names share a short name, the words that differ are added; larger groups are numbered."""
+"""If at most this many names share a short name, the words that differ are added to it. If more names share it, numbers
+are added instead."""
 
 _PIECES = (re.compile(r"[^<>(),\s]+"), re.compile(r"[^<>(),\s_]+"))
-"""Patterns of the words to compare; words that are too long to show are split at underscores."""
+"""Patterns of the words to compare. If the words of the first pattern are too long to show, the second pattern also
+splits them at underscores."""
 
 _ENTITIES = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;", "$": "&#36;"})
 
@@ -100,7 +102,7 @@ def _qualified(name: str) -> str:
 
 
 def _equal_groups(short: dict[str, str]) -> list[list[str]]:
-    """Return the groups of names with equal short names; each is sorted, so the order in the table has no effect."""
+    """Return the groups of names with equal short names. Groups are sorted, so the order of `short` has no effect."""
     groups = defaultdict(list)
     for name, text in short.items():
         groups[text].append(name)
@@ -123,7 +125,7 @@ def _if_distinct(short: dict[str, str]) -> dict[str, str]:
 
 
 def _differences(pieces: list[list[str]]) -> list[str]:
-    """Return the words that differ between the lists, and an ellipsis for the words in common."""
+    """Return, for each list, the words that differ from the other lists, with ellipses in place of the common words."""
     if len(set(map(len, pieces))) > 1:
         shared = _shared_ends(pieces)
         return [_between_ellipses(", ".join(of_name[shared[0] : len(of_name) - shared[1]])) for of_name in pieces]

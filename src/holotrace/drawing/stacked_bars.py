@@ -53,7 +53,7 @@ class Heading:
 
 @dataclass(frozen=True)
 class ValueAxis:
-    """The axis of the values, from 0 to 100 % if they are shares."""
+    """The axis of the values; it ranges from 0 to 100 % if the values are shares."""
 
     title: str
     is_share: bool
@@ -136,7 +136,7 @@ def row_axis(rows: Rows) -> dict[str, Any]:
 
 
 def largest_unit(values_ns: Sequence[float]) -> tuple[int, str]:
-    """Return the unit of an axis: the largest one in which the longest value is at least 1."""
+    """Return the unit of an axis: the largest unit in which the longest duration is at least 1."""
     longest = max(values_ns, default=0)
     return next(((size, unit) for size, unit in _UNITS if longest >= size), _UNITS[-1])
 

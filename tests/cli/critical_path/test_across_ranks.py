@@ -44,7 +44,7 @@ def test_tables_show_the_path_through_all_ranks(job) -> None:
     assert "Each rank: part of the path through all ranks" in text
     assert "Where the path crosses to another rank" in text or "rank" in text
     assert "What if:" in text
-    assert "an unchanged replay differs from the measured step by 0.0 %" in text
+    assert "a replay without changes differs from the measured step by 0.0 %" in text
 
 
 def test_json_holds_the_tables_and_the_prediction(job) -> None:

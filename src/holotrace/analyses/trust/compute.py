@@ -49,13 +49,14 @@ class Trust(Result):
         trusted_busy_fraction  float64  0..1 of device_busy_ns; null if device_busy_ns is 0
         doubt_count            int64    rows of `doubts`
 
-    doubts      one row per broken rule, device and stream, sorted by rank, then as in docs/reference/analyses/trust.md:
+    doubts      one row per broken rule, device and stream, sorted by rank, then by rule, in the order of
+                docs/reference/analyses/trust.md:
 
         rank              int32    the rank; for a doubt about the whole job, one of its ranks
-        rule              str      name of the rule, and of its section in docs/reference/analyses/trust.md
+        rule              str      name of the rule, as listed in docs/reference/analyses/trust.md
         device            int32    null if the doubt is about all devices, or the host
         stream            int64    null if the doubt is about all streams, or the host
-        start_ns, end_ns  int64    when the doubt begins and ends; null if it is about no particular time
+        start_ns, end_ns  int64    first and last time in doubt; null if the doubt is about no particular time
         doubtful_ns       int64    time in which the rule is broken; null if unknown
         case_count        int64    number of events or periods that break the rule
         event_index       uint32   the event to look at first; null if there is none

@@ -17,7 +17,7 @@ QUESTION = Analysis(
         ("recorded", "time from the first to the last event of the rank"),
         (
             "trusted",
-            "share of the recorded time in which no rule is broken; doubts without a time, such as lost events, do not count",
+            "share of recorded time without broken rules; doubts without a time, such as lost events, do not lower it",
         ),
         ("of device time", "of the rank's time with device work, the share in which no rule is broken"),
     ),

@@ -77,14 +77,14 @@ _DURATION = (
 class UserAnnotations(Result):
     """The time of user annotations on the host and on the devices, and their kernels.
 
-    per_annotation  one row per name, sorted by rank, side and name:
+    per_annotation  one row per rank, side and name, sorted by all three:
 
         rank             int32
         side             str      `gpu`: projected onto the streams; `cpu`: on the host
         name             str
-        call_count       int64    ranges of this name; on the gpu, one per stream
+        call_count       int64    ranges of this name; on the gpu, each call has one range per stream
         total_ns         int64    summed durations of these ranges, including the annotations inside them
-        self_ns          int64    part of total_ns in which no shorter annotation runs on the same stream or thread
+        self_ns          int64    part of total_ns in which no shorter annotation is active on the same stream or thread
         kernel_count     int64    kernels, copies and memsets whose innermost annotation is this one; null on the cpu
         kernel_ns        int64    summed durations of this work; null on the cpu
         mean_ns, std_ns  float64  mean and sample standard deviation of the durations; std_ns is 0 for one range

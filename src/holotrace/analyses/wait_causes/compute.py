@@ -82,7 +82,7 @@ class WaitCauses(Result):
         cost_ns         int64    time that all ranks together wait because of this rank
         cost_fraction   float64  0..1 of all waiting; null if no rank waits
         wait_ns         int64    time that the rank waits
-        passed_on_ns    int64    time that other ranks wait because this rank waited
+        passed_on_ns    int64    time that other ranks wait because this rank waited itself
         cause, name, module, frame  str  the rank's most costly cause; null if the rank causes no waiting
 
     per_pair   one row per pair: a rank that causes waiting (null if unknown), and a rank that waits; sorted by both:
@@ -91,12 +91,13 @@ class WaitCauses(Result):
 
     per_step   one row per step and rank, sorted by both: step, rank, cost_ns, wait_ns
 
-    jitter     one row per rank and step, sorted by both: the wait of the rank, and the cause whose cost grew most
+    jitter     one row per rank and step, sorted by both: how much longer than usual the rank waits, and the cause
+               whose cost is furthest above its typical value
 
         rank             int32    the rank that waits
         step             int64
         wait_ns          int64
-        typical_wait_ns  int64    wait of the rank in its median step
+        typical_wait_ns  int64    median of the rank's waits per step
         wait_excess_ns   int64    wait_ns - typical_wait_ns
         cause_rank, cause, name, module, frame  the cause whose cost for this rank is furthest above its cost in the
                                                 median step; null if no cost is above it
@@ -136,7 +137,7 @@ def wait_causes(
 ) -> WaitCauses:
     """Divide all waiting between ranks among its causes.
 
-    A rank waits in a collective, send or receive for the last rank to arrive. The cause is the activity that
+    In a collective, send or receive, a rank waits until the last rank has arrived. The cause is the activity that
     took longer on the late rank than on the waiting rank since the two ranks last communicated: a kernel, an operator,
     a Python function, data loading … If the late rank itself waited in this time, the cause of its wait also causes the
     later wait, and so on. The costs of all causes add up to the total waiting, to the nanosecond.

@@ -67,7 +67,7 @@ def _most_grown(costs: pl.DataFrame) -> pl.DataFrame:
 def _with_typical(costs: pl.DataFrame, keys: list[str]) -> pl.DataFrame:
     """Add typical_ns: the median cost over the steps of the rank, or the lower of the two middle values.
 
-    In steps without a row, the cost is 0.
+    If a step has no row for a cause, the cost in this step is 0.
     """
     sorted_costs = costs.group_by(keys).agg(
         pl.col("cost_ns").sort(descending=True).alias("sorted"), pl.col("step_count").first().alias("of")

@@ -17,7 +17,10 @@ QUESTION = Analysis(
             "activity that took longer on the late rank than on the waiting rank, or the cause of the late rank's own wait",
         ),
         ("may be off by", "possible error of a cost: several causes may explain the same time, and clocks may differ"),
-        ("culprit", "a rank that causes a large part of all waiting, and more waiting than it passes on"),
+        (
+            "culprit",
+            "a rank that causes a large part of all waiting, and does not just pass on its own waits for other ranks",
+        ),
         ("victim", "a rank that waits because of culprits, or that delays other ranks because it waited itself"),
         ("passes on", "time that other ranks wait because this rank waited itself"),
     ),

@@ -35,7 +35,7 @@ def waits(result: WaitCauses) -> pl.DataFrame:
 
 
 def steps_that_differ(result: WaitCauses) -> pl.DataFrame:
-    """Return how much longer each rank waits in each step than in its median step, and which cause grew most."""
+    """Return how much longer each rank waits in each step than in its median step, and which cause's cost grew most."""
     return result.jitter.drop("frame").rename({"name": "event"})
 
 

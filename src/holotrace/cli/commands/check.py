@@ -25,7 +25,7 @@ Strict = Annotated[
     typer.Option(
         "--strict",
         help="Also check whether the traces are sound and can be trusted; exit with 1 if a file breaks a rule "
-        "with severity error or is in doubt.",
+        "with severity error or cannot be fully trusted.",
     ),
 ]
 
@@ -39,7 +39,8 @@ def check(
 ) -> None:
     """Print the health of each file.
 
-    Exit with 1 if no file is readable or, with `strict`, if a rule with severity error is broken or a recording is in doubt.
+    Exit with 1 if no file is readable or, with `strict`, if a rule with severity error is broken
+    or a recording cannot be fully trusted.
     """
     with opened_job(job) as (trace, executor):
         checked = check_files(trace, strict=strict, executor=executor)

@@ -34,7 +34,7 @@ To = Annotated[
     ExportFormat,
     typer.Option(
         "--to",
-        help="perfetto copies the files and adds counters; csv and parquet write the tables of each rank.",
+        help="perfetto writes a copy of each file with added counters; csv and parquet write the tables of each rank.",
     ),
 ]
 Merge = Annotated[

@@ -25,7 +25,11 @@ Store = Annotated[
     ),
 ]
 Overwrite = Annotated[
-    bool, typer.Option("--force", help="Write every rank again, and replace ranks that came from other files.")
+    bool,
+    typer.Option(
+        "--force",
+        help="Write every rank again, even if unchanged, and replace ranks that were read from other files.",
+    ),
 ]
 
 

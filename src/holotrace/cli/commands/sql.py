@@ -52,7 +52,7 @@ Query = Annotated[
 ]
 Format = Annotated[
     ResultFormat | None,
-    typer.Option("--format", help="The format; by default a table or, with --output, the format in the suffix."),
+    typer.Option("--format", help="The format; by default a table or, with --output, the format of the suffix."),
 ]
 Output = Annotated[
     Target | None,
@@ -134,7 +134,7 @@ def _format(asked: ResultFormat | None, target: Location | None) -> ResultFormat
     """Return the format of the output.
 
     Raises:
-        InvalidOptionError: the options contradict each other, or do not say which format to use.
+        InvalidOptionError: the options contradict each other, or do not determine the format.
     """
     if target is None:
         if asked in (ResultFormat.parquet, ResultFormat.arrow):

@@ -1,1 +1,1 @@
-"""`holotrace critical-path` also writes overlays and graphs, and predicts what changes would save."""
+"""`holotrace critical-path` also writes overlays and graphs, and predicts how much time changes would save."""

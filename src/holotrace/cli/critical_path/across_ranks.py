@@ -111,5 +111,5 @@ def _sentence(prediction: WhatIf) -> str:
     saved = f"{duration_text(prediction.saved_ns)} less ({percent_text(prediction.saved_fraction or 0)})"
     return (
         f"What if: {duration_text(prediction.predicted_ns)} instead of {duration_text(prediction.measured_ns)}, {saved}; "
-        f"an unchanged replay differs from the measured step by {percent_text(error)}"
+        f"a replay without changes differs from the measured step by {percent_text(error)}"
     )

@@ -1,4 +1,4 @@
-"""`holotrace critical-path`: the critical path as a table, an overlay or a saved graph, and what changes would save."""
+"""`holotrace critical-path`: the critical path as a table, overlay or saved graph, and how much changes would save."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Finds all-to-alls in which all ranks wait for each other, from the sizes of the data they exchange."""
+"""Uses the sizes of the exchanged data to find all-to-alls in which all ranks wait for each other."""
 
 from __future__ import annotations
 

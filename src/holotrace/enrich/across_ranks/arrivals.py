@@ -9,7 +9,7 @@ ALIGNED_CLOCKS = "aligned clocks"
 SHORTEST_DURATION = "shortest duration"
 
 LARGEST_CLOCK_ERROR = 0.1
-"""A transfer is timed on several hosts' clocks only if the clock error is at most this fraction of the duration."""
+"""A transfer is timed with the clocks of several hosts only if their error is at most this fraction of its duration."""
 
 _DURATION = pl.col("end_ns") - pl.col("start_ns")
 _START, _END = pl.col("aligned_start_ns"), pl.col("aligned_end_ns")
@@ -19,14 +19,14 @@ def arrivals(calls: pl.DataFrame) -> pl.DataFrame:
     """Add how long each call waited, and how long the transfer took once all ranks had arrived.
 
     A collective can transfer its last byte only after its last rank has arrived. If the starts and ends of all ranks
-    are on one clock:
+    are known on one clock:
 
         lateness  the rank's start - the first start
         wait      the last start - the rank's start, at most the rank's duration
         transfer  the last end - the last start
 
-    Durations are used instead if the clocks are not known well enough, a rank is missing, or a rank ends before another
-    has arrived. All ranks end at about the same time, so if d is the rank's duration:
+    Only durations are used if the clocks are not known well enough, if a rank is missing, or if a rank ends before
+    another has arrived. All ranks end at about the same time, so if d is the rank's duration:
 
         wait      d - the shortest d
         transfer  the shortest d, an upper bound: it may include waiting for a rank that was not recorded
@@ -44,7 +44,7 @@ def arrivals(calls: pl.DataFrame) -> pl.DataFrame:
         wait_ns                 int64  null if no other rank recorded the collective
         transfer_ns             int64
         transfer_basis          str    one clock, aligned clocks, or shortest duration
-        is_last                 bool   whether this rank waited least; false for all ranks on a tie
+        is_last                 bool   whether this rank waited least; false for all ranks if several waited least
     """
     known = calls.join(_instances(calls), on="instance", how="left", maintain_order="left").with_columns(
         _basis().alias("transfer_basis")

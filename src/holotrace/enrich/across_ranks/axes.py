@@ -18,8 +18,8 @@ AXES = ("pp", "tp", "cp", "ep", "fsdp", "dp", "world", "unknown")
 """Pipeline, tensor, context, expert, fully sharded data and data parallel; `world` is the group of all ranks if the job
 also has other axes.
 
-If several axes communicate at once, exposed time is assigned to the first of them. Axes that block the next layer come
-before axes that only block the optimizer.
+If several axes communicate at once, exposed time is assigned to the first of them in this list. Axes whose
+communication blocks the next layer come before axes whose communication only blocks the optimizer.
 """
 
 NamedBy = Literal["description", "equal groups", "collectives", "nothing"]
@@ -60,7 +60,7 @@ DDP_ANNOTATION = r"^DistributedDataParallel\.forward$"
 """Source: https://github.com/pytorch/pytorch/blob/main/torch/nn/parallel/distributed.py"""
 
 _EXCHANGES: tuple[Exchange, ...] = ("in turn", "undecided", "ring")
-"""If the groups of an axis show different exchanges, the one that comes first here is used for all of them."""
+"""If groups of an axis send and receive in different orders, the first of these orders in this list is used for all."""
 
 _DEFAULT_GROUP = "default_pg"
 _PURPOSES = {
@@ -73,9 +73,9 @@ _SETUP = frozenset({"barrier", "broadcast", "gather", "scatter", "unknown"})
 
 MOST_BESIDE_GRADIENTS = 0.05
 LEAST_OF_LAYERS = 0.25
-"""Ranks that split layers among them (tensor parallel) request about half of the reduced bytes in the forward pass, or
-a third with activation checkpointing. Replicas reduce gradients in or after the backward pass, and at most a few small
-tensors in the forward pass."""
+"""Ranks that split layers among them (tensor parallel) request about half of the all-reduced bytes in the forward
+pass, or a third with activation checkpointing. Replicas reduce gradients in or after the backward pass, and at most a
+few small tensors in the forward pass."""
 
 
 class Use(NamedTuple):
@@ -190,9 +190,9 @@ def axes_of_groups(groups: pl.DataFrame, uses: Mapping[int, Use]) -> dict[int, A
     """Return {group: its axis}.
 
     If the description of a group names an axis, the group has this axis. All other groups of equal size and stride
-    share one axis. If descriptions of groups of this size and stride name exactly one axis, it is that axis; otherwise,
-    it is the axis that fits the collectives of the other groups. The default group is `world` if the job has other
-    axes; otherwise it gets an axis like any other group.
+    share one axis: the axis that the descriptions of groups of this size and stride name or, if they name none or
+    several, the axis that fits the collectives of the groups without a named axis. The default group is `world` if the
+    job has other axes; otherwise it gets an axis like any other group.
 
     Args:
         groups: `Matching.groups`.
@@ -246,7 +246,7 @@ def _of_equal_shape(groups: Iterable[_Group]) -> dict[_Shape, list[int]]:
 
 
 def _shared_axis(described: Collection[str], uses: Iterable[Use]) -> Axis:
-    """Return the axis of groups of one shape: the described axis if there is only one, else one that fits their use."""
+    """Return the axis of groups of one shape: the only axis in `described`, else the axis that fits their use."""
     return Axis(tuple(described), "equal groups") if len(described) == 1 else axis_of_use(_joined(uses))
 
 

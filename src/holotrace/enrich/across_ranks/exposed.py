@@ -54,14 +54,15 @@ def divided_among_calls(exposed: pl.DataFrame, calls: pl.DataFrame, priority: Se
 
 
 PARTS = ("transfer_ns", "wait_ns", "unmatched_ns")
-"""What a call may do during exposed time. If calls of one axis overlap, the one whose part comes first here counts."""
+"""The parts of exposed time. If calls of one axis overlap, the overlap counts towards the first of these parts that any
+of the calls is in: as transfer if any call transfers."""
 
 _TRANSFER, _WAIT, _UNMATCHED = range(len(PARTS))
 _NO_CALL = pl.DataFrame({"row": [None], "part": [_UNMATCHED]}, {"row": pl.Int64, "part": pl.Int32})
 
 
 def _pieces(calls: pl.DataFrame, priority: Sequence[str]) -> pl.DataFrame:
-    """Return the waiting, transferring and unmatched times of each call, in ascending order of precedence."""
+    """Return the waiting, transfer and unmatched times of each call, sorted so that later rows have precedence."""
     places = {axis: place for place, axis in enumerate(priority)}
     known = calls.with_columns(
         pl.col("row").cast(pl.Int64), pl.col("axis").replace_strict(places, return_dtype=pl.Int64).alias("place")
@@ -83,7 +84,7 @@ def _pieces(calls: pl.DataFrame, priority: Sequence[str]) -> pl.DataFrame:
 
 
 def _painted(bounds: Int64Array, pieces: pl.DataFrame) -> Int64Array:
-    """Return, for each segment between bounds, the last row of `pieces` that covers it; -1 if none does."""
+    """Return, for each segment between two bounds, the last row of `pieces` that covers it; -1 if no row does."""
     owner = np.full(max(0, len(bounds) - 1), -1, np.int64)
     first = np.searchsorted(bounds, pieces["start_ns"].to_numpy()).tolist()
     last = np.searchsorted(bounds, pieces["end_ns"].to_numpy()).tolist()
@@ -93,7 +94,7 @@ def _painted(bounds: Int64Array, pieces: pl.DataFrame) -> Int64Array:
 
 
 def _segments_of(exposed: pl.DataFrame, bounds: Int64Array) -> tuple[Int64Array, Int64Array]:
-    """Return the exposed segments between bounds, and the row of `exposed` that contains each segment."""
+    """Return the segments between two bounds that are exposed, and the row of `exposed` that contains each segment."""
     first = np.searchsorted(bounds, exposed["start_ns"].to_numpy())
     counts = np.searchsorted(bounds, exposed["end_ns"].to_numpy()) - first
     row = np.repeat(np.arange(len(counts)), counts)

@@ -1,4 +1,4 @@
-"""Finds the calls that a rank requests in the forward pass: layers communicate there, but gradients are not reduced."""
+"""Finds the calls that a rank requests in the forward pass. These are calls of layers: gradients are reduced later."""
 
 from __future__ import annotations
 

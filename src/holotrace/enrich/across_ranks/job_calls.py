@@ -28,7 +28,7 @@ class JobCalls(EqualByContent):
               message_bytes  int64    see `holotrace.enrich.across_ranks.message_sizes`
               bus_bytes      int64    bytes that cross the rank's link
               duration_ns    int64
-              is_even        bool     as in `OfRank.calls`; also true if the sizes of all ranks show even splits
+              is_even        bool     as in `OfRank.calls`, but also true if the sizes on all ranks show even splits
 
               algorithm_bytes_per_s, bus_bytes_per_s  float64  message_bytes and bus_bytes divided by transfer_ns
 
@@ -71,7 +71,7 @@ def job_calls(of_ranks: Mapping[int, OfRank]) -> JobCalls:
 
 
 def _with_bus_bytes(calls: pl.DataFrame) -> pl.DataFrame:
-    """Replace `bus_factor` with `bus_bytes`: what an all-to-all with known splits sends, else size times factor."""
+    """Replace `bus_factor` with `bus_bytes`: the bytes sent by an all-to-all with known splits, else size * factor."""
     by_factor = (pl.col("message_bytes") * pl.col("bus_factor")).round().cast(pl.Int64)
     return calls.with_columns(pl.coalesce("sent_bytes", by_factor).alias("bus_bytes")).drop("bus_factor")
 

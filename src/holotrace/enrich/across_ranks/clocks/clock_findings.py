@@ -51,8 +51,8 @@ def _jumped(jumps: pl.DataFrame) -> Iterator[str]:
     for host, rank, _, latest_ns, forward_ns in jumps.iter_rows():
         direction = "forward" if forward_ns > 0 else "back"
         yield (
-            f"The clock of {_name(host, rank)} jumped {direction} by {duration_text(abs(forward_ns))} before it showed "
-            f"{latest_ns} ns; it is compared separately before and after the jump."
+            f"The clock of {_name(host, rank)} jumped {direction} by {duration_text(abs(forward_ns))} some time "
+            f"before it showed {latest_ns} ns; its times before and after the jump are compared separately."
         )
 
 

@@ -11,8 +11,8 @@ simultaneous on all ranks: see `holotrace.algorithms.clocks.lines`.
     drift       how much faster the reference clock runs, in parts per 10^9
 
 The bounds are right if clocks run at constant rates and the calls are matched correctly. A half-width cannot be much
-smaller than the shortest call, measured from the last rank's start to the first rank's end. A jump that is shorter than
-the waits in nearby calls may look like drift; then the bounds can be wrong by the size of the jump.
+smaller than the shortest call, measured from the last rank's start to the first rank's end. A jump that is smaller
+than the waits in nearby calls may look like drift; then the bounds can be wrong by the size of the jump.
 """
 
 from __future__ import annotations
@@ -44,7 +44,8 @@ Source: "the slew rate is limited to 0.5 ms/s", https://www.ntp.org/documentatio
 """
 
 _FEWEST_CONTRADICTIONS = 3
-"""Fewer contradictory calls than this are attributed to wrong matches; with this many, the clocks must differ."""
+"""If fewer operations than this contradict the shared clock of a host's ranks, they are probably matched wrongly. If at
+least this many do, the ranks have different clocks."""
 
 _ROUNDING_NS = 1
 _EARLIEST_NS, _LATEST_NS = (getattr(np.iinfo(np.int64), name) for name in ("min", "max"))
@@ -84,10 +85,12 @@ class Clocks(EqualByContent):
 
                       host                    str
                       rank                    int32  as above
-                      earliest_ns, latest_ns  int64  last known time before the jump, and first known time after it
+                      earliest_ns, latest_ns  int64  the jump is between these two times: the last known time
+                                             before it, and the first known time after it
                       forward_ns              int64  negative if the clock was set back
     reference         host and, if it has its own clock, rank
-    closure_error_ns  the largest median error along an edge that closes a cycle of hosts; null without a cycle
+    closure_error_ns  in a cycle of compared hosts, the largest median difference between an offset measured directly
+                      and the offset computed along the rest of the cycle; null without a cycle
     dropped_count     instances dropped because they contradict other instances
     findings          sentences that report unknown, doubtful or contradictory clocks
     """
@@ -159,7 +162,7 @@ class ClockModel(NamedTuple):
     """The fitted clocks.
 
     fit        lines and bounds, relative to `base_ns`
-    base_ns    the time that each clock's times are relative to
+    base_ns    for each clock, the time that its times are relative to
     reference  number of the reference clock
     of_ranks   one row per rank and clock: rank, clock, and from_ns and to_ns, the window in which its line applies
     """
@@ -257,7 +260,7 @@ def _owners(hosts: Mapping[int, str], check: HostCheck) -> _Owners:
 
 
 def _without_mismatches(waiting: pl.DataFrame, check: HostCheck) -> pl.DataFrame:
-    """Drop instances that contradict the shared clock of a host, if the host has only a few of them."""
+    """Drop instances that contradict the shared clock of a host, if only a few instances do."""
     few = check.by_host.filter(pl.col("contradicted_count") < _FEWEST_CONTRADICTIONS)["host"]
     wrong = check.instances.filter(pl.col("host").is_in(few.implode()))["instance"]
     return waiting if wrong.is_empty() else waiting.filter(~pl.col("instance").is_in(wrong.unique().implode()))

@@ -4,9 +4,10 @@
     all_to_all                                        every rank waits for every rank, if each sends data to all others
     send, recv                                        the receiver waits for the sender; hosts record gloo's sends late,
                                                       so such a send counts as started when requested
-    broadcast, scatter, reduce, gather, others        not used: their root is not recorded, or ranks need not wait
+    broadcast, scatter, reduce, gather, others        not used, because the root is not recorded, or ranks need not wait
 
-An all-to-all in which some rank sends nothing to another is not used, because these two need not wait for each other.
+If some rank sends nothing to another in an all-to-all, the call is not used: these two ranks need not wait for each
+other.
 """
 
 from __future__ import annotations
@@ -77,7 +78,7 @@ def _usable(calls: pl.DataFrame) -> pl.DataFrame:
 
 
 def _start(calls: pl.DataFrame) -> pl.Expr:
-    """Return the earliest time at which the call may have communicated.
+    """Return the earliest time at which each call may have communicated.
 
     ProcessGroupGloo sends before it creates the object that records `gloo:send`:
     https://github.com/pytorch/pytorch/blob/main/torch/csrc/distributed/c10d/ProcessGroupGloo.cpp
@@ -100,7 +101,8 @@ class HostCheck(NamedTuple):
     by_host    one row per host with contradictions:
                host                str
                contradicted_count  int64  instances in which a rank left before another had entered
-               largest_ns          int64  largest time by which a rank left too early; the clocks differ by at least this
+               largest_ns          int64  largest time by which a rank left too early: a lower bound on how much
+                                         the clocks differ
     instances  instance and host of each contradiction
     """
 
@@ -129,7 +131,7 @@ def contradictions_within_hosts(waiting: pl.DataFrame, hosts: Mapping[int, str])
 
 
 class OfClocks(NamedTuple):
-    """The participants of each operation, one per clock, with times relative to the base of the clock."""
+    """The participants of each operation, one per clock, with times relative to `base_ns` of the clock."""
 
     participants: Participants
     base_ns: np.ndarray[tuple[int], np.dtype[np.int64]]

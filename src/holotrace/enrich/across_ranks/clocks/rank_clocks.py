@@ -40,7 +40,7 @@ class ClockLine(NamedTuple):
 class RankClock:
     """The clock of a rank: how to convert its times to times on the reference clock.
 
-    lines  in time order; empty if the clock is unknown: then `corrected` returns times unchanged
+    lines  in time order; empty if the clock is unknown, and then `corrected` returns times unchanged
     """
 
     host: str

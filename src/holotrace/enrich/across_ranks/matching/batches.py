@@ -22,8 +22,8 @@ def by_partners(rows: pl.DataFrame, large_groups: pl.DataFrame) -> pl.DataFrame:
     """Match batches by their recorded partners or, if these are missing in a group of more than two ranks, by order.
 
     Without recorded partners, the k-th batches of a step match if all recorded ranks of the group have the same number
-    of batches, and no rank leaves a batch before another enters it. Batches are not matched if this would connect two
-    batches of one rank.
+    of batches, and no rank leaves a batch before another enters it. With recorded partners, batches are not matched if
+    two of the connected batches are from one rank.
 
     Args:
         rows: the calls of all ranks, from `rows_of`, with inferred groups.
@@ -40,7 +40,7 @@ def by_partners(rows: pl.DataFrame, large_groups: pl.DataFrame) -> pl.DataFrame:
 
 
 def _connected(batched: pl.DataFrame) -> pl.DataFrame:
-    """Match batches that their partners connect, unless two of them are from the same rank; return row and instance."""
+    """Match batches that are connected by partners, unless two are from the same rank; return row and instance."""
     pairs = _pairs(batched)
     if pairs.is_empty():
         return pairs.select("row", instance="row")

@@ -1,8 +1,8 @@
 """Finds the `c10d::` operators that request communication on the host, with their times and peers.
 
-gloo's worker threads pick up collectives in the order of the requests, but some time later, and collectives on
-different threads may start in reverse order. The annotation of a send or receive begins inside its operator and ends
-after it.
+gloo's worker threads pick up collectives in the order of the requests, but some time later. Collectives on different
+threads may therefore start in a different order than they were requested. The annotation of a send or receive begins
+inside its operator and ends after it.
 """
 
 from __future__ import annotations
@@ -139,7 +139,7 @@ def _normal(text: str | None) -> str | None:
 
 
 def _around(rank_trace: RankTrace, operators: pl.DataFrame, calls: pl.DataFrame) -> npt.NDArray[np.int64]:
-    """Return the row of the operator that contains the start of each call on the same thread, or NO_OWNER."""
+    """Return, for each call, the row of the operator running on the same thread when the call starts, or NO_OWNER."""
     tracks = of_events(
         rank_trace.events_of([EventKind.USER_ANNOTATION], ["event_index", "track_id"]), calls["event_index"]
     )
@@ -147,7 +147,7 @@ def _around(rank_trace: RankTrace, operators: pl.DataFrame, calls: pl.DataFrame)
 
 
 def _in_order(operators: pl.DataFrame, calls: pl.DataFrame) -> npt.NDArray[np.int64]:
-    """Return the row of each call's operator, matched by order among calls with equal inputs, or NO_OWNER."""
+    """Return, for each call, the row of its operator, or NO_OWNER; those with equal inputs are matched by order."""
     rows = np.full(len(calls), NO_OWNER, np.int64)
     asked = _groups(operators.with_columns(_inputs_of(operators)))
     for key, performed in _groups(calls).items():
@@ -161,13 +161,14 @@ def _in_order(operators: pl.DataFrame, calls: pl.DataFrame) -> npt.NDArray[np.in
 def _first_asked(asked_ns: npt.NDArray[np.int64], start_ns: npt.NDArray[np.int64]) -> int:
     """Return how many calls were requested before the recording.
 
-    This is the smallest number of first calls to skip, so that no other call starts before the operator paired with it.
+    This is the smallest number of calls to skip at the beginning such that, if the remaining calls are paired with the
+    operators in order, no call starts before its operator.
     """
     return int(np.max(np.searchsorted(start_ns, asked_ns) - np.arange(len(asked_ns)), initial=0))
 
 
 def _groups(rows: pl.DataFrame) -> dict[tuple[object, ...], npt.NDArray[np.int64]]:
-    """Return the rows for each pair of family and input shapes, sorted by start_ns."""
+    """Return, for each combination of family and input shapes, its rows, sorted by start_ns."""
     numbered = rows.select("family", "input_dims", "start_ns", pl.int_range(pl.len()).alias("row")).sort("start_ns")
     grouped = numbered.group_by("family", "input_dims").agg("row")
     return {(family, dims): row.to_numpy() for family, dims, row in zip(*grouped.get_columns(), strict=True)}

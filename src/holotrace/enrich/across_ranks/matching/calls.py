@@ -98,7 +98,7 @@ class OfRank(NamedTuple):
     facts: RankFacts
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Shrink the pickled calls from 150 to 30 bytes each."""
+        """Compress the tables for pickling, which shrinks each call from 150 to 30 bytes."""
         return reduced(self)
 
 
@@ -126,13 +126,13 @@ def of_rank(rank_trace: RankTrace, annotation: str | None = None) -> OfRank:
         in_bytes           int64   this rank's input; null if unknown
         out_bytes          int64   this rank's output; null if unknown
         is_even            bool    whether an all-to-all sends the same amount to every rank; null if unknown
-        in_splits          list[int64]  rows that an all-to-all sends to each rank, in the order of the group; null if
+        in_splits          list[int64]  how many rows an all-to-all sends to each rank, in group order; null if
                                  PyTorch recorded no list or a truncated one
-        sent_bytes         int64   bytes that an all-to-all with in_splits sends to other ranks
+        sent_bytes         int64   bytes that an all-to-all sends to other ranks; null without in_splits
         partners           list[int64]  partners of a batch: r for a send to rank r, -1 - r for a receive from rank r;
                                  null if unknown
         peer               int32   the other rank of a send or receive; null if unknown
-        group_peer         int32   the peer's number within the group, if only this is recorded
+        group_peer         int32   the peer's number within the group, if only this number is recorded
         tag                int64   tag of a send or receive; null if unknown
         stream             int64   null on the host
         is_asynchronous    bool    null if unknown
@@ -161,7 +161,7 @@ def _of_rank(rank_trace: RankTrace, annotation: str | None) -> OfRank:
 
 
 def _with_batches(rank_trace: RankTrace) -> pl.DataFrame:
-    """Return the communication of a rank; add partners to batches, and describe each by its first send or receive."""
+    """Return the communication of a rank, with the partners of batches; their first send or receive describes them."""
     rows = communication(rank_trace)
     known = rows.hstack(batches(rank_trace, rows))
     return known.with_columns(pl.coalesce("described_index", "first_index").alias("described_index")).drop(

@@ -20,11 +20,11 @@ GROUP_ARGS = ("group_ranks", "group_size", "group_description", "global_rank_sta
 """Columns of the table `collectives` that describe the group of an operation."""
 
 _CUT = "..."
-"""The profiler writes this in place of all ranks of a group after the first 30."""
+"""If a group has more than 30 ranks, the profiler lists only the first 30, followed by this text."""
 
 _DEFAULT_GROUP = "default_pg"
 _NO_DESCRIPTION = "undefined"
-"""PyTorch's description of a group that the program did not describe."""
+"""The description that PyTorch records if the program did not describe the group."""
 
 
 class ProcessGroup(NamedTuple):

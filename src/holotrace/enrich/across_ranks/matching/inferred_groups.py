@@ -16,13 +16,15 @@ from holotrace.enrich.collectives.collectives import IS_POINT_TO_POINT
 
 _LIKE = ("family", "content")
 _EVEN_SHARE = 0.5
-"""At least this fraction of the calls must be on ranks with the same number of calls in a step."""
+"""Within a step, most ranks of the right group have the same number of calls. At least this fraction of all calls must
+be on such ranks."""
 
 _POSSIBLE_SHARE = 0.75
-"""At least this fraction of the resulting operations must be possible: no rank leaves before another enters."""
+"""At least this fraction of the resulting operations must be possible, so that no rank leaves before another enters."""
 
 _POSSIBLE_SHARE_OF_ONLY = 0.5
-"""If the ranks of the calls belong to no other group, this fraction of all operations of the group suffices."""
+"""If the ranks of the calls belong to no other group, it is enough that this fraction of the group's operations is
+possible, whatever their signature."""
 
 _FAR_WIDER = 4
 _NOISE_NS = 20_000
@@ -38,8 +40,8 @@ calls, and by more than `_FAR_LESS_REGULAR` times their variation in smaller gro
 groups made the calls."""
 
 _FEWEST_UNCLEAR = 4
-"""If there are at least 4 calls, and their transfer times vary a little less in smaller groups, either the larger group
-or the smaller ones may have made the calls.
+"""If there are at least 4 calls, and their transfer times vary only a little less in smaller groups, it is unclear
+whether the larger group or the smaller ones made the calls.
 """
 
 _MEMBER_SHARE = 0.75
@@ -83,8 +85,8 @@ def inferred_groups(rows: pl.DataFrame, candidates: pl.DataFrame) -> Inferred:
 def _largest(fitting: pl.DataFrame) -> pl.DataFrame:
     """Return the largest groups that fit and are not too wide: rank, signature, group and is_ambiguous.
 
-    A group is too wide if, on all its ranks, other groups that are no larger fit clearly better: their calls end far
-    closer together, or their transfer times vary far less.
+    A group is too wide if, on all its ranks, other groups of at most the same size fit clearly better: their calls
+    end far closer together, or their transfer times vary far less.
 
     Args:
         fitting: rank, signature, group, present, even, spread_ns and jitter_ns.
@@ -150,8 +152,8 @@ def _only(candidates: pl.DataFrame) -> pl.Series:
 def _fitting(offered: pl.DataFrame) -> pl.DataFrame:
     """Return the groups that fit each signature: group, signature, present, even, spread_ns and jitter_ns.
 
-    `even` is the number of compared calls, `spread_ns` the median time between a call's first and last end, and
-    `jitter_ns` the median deviation of the transfer times from their median.
+    `even` is the number of compared calls, `spread_ns` is the median time between the first and the last end of an
+    operation, and `jitter_ns` is the median deviation of the transfer times from their median.
 
     Args:
         offered: each call once for each possible group, with `present` and `is_only`.
@@ -191,7 +193,7 @@ def _is_fitting() -> pl.Expr:
 def _tested(offered: pl.DataFrame) -> pl.DataFrame:
     """Give the k-th calls of each signature in a step the same `instance`, and add `is_possible`.
 
-    Ranks with an unusual number of such calls are dropped.
+    Ranks whose number of such calls differs from the most common number are dropped.
     """
     keys = ["group", "window", *_LIKE]
     placed = of_most(offered, keys).with_columns(pl.int_range(pl.len()).over(*keys, "rank").alias("place"))

@@ -36,7 +36,7 @@ class Matching(EqualByContent):
     calls     one row per call, sorted by rank and start_ns; the columns of `OfRank.calls` (except group_peer), and:
 
               rank          int32
-              instance      int64   number of the operation, equal for all its calls; null if not matched
+              instance      int64   number of the operation, equal for all calls of the operation; null if not matched
               matched_by    Enum    how the call was matched, see `MatchedBy`; null if not matched
               kernel_count  uint32  kernels merged into this row; more than 1 if calls with the same number were
                                     coalesced
@@ -49,7 +49,7 @@ class Matching(EqualByContent):
               ranks        list[int32]  in the order of the group; if they are unknown, the ranks that use it
               size         int64
               description  str    null if there is none
-              is_inferred  bool   whether calls were assigned to it by their times and order
+              is_inferred  bool   whether calls were assigned to the group by their times and order
 
     coverage  one row per method of matching, and one for unmatched calls; calls in groups of one rank are excluded:
 
@@ -113,13 +113,13 @@ def _large_groups(of_ranks: Mapping[int, OfRank]) -> pl.DataFrame:
 
 
 def _comparable(rows: pl.DataFrame, large_groups: pl.DataFrame) -> pl.DataFrame:
-    """Drop batches of sends and receives in groups of more than two ranks, because their partners may differ."""
+    """Drop batches of sends and receives whose partners are known or, in groups of more than two ranks, may differ."""
     is_of_large = pl.col("group").is_in(large_groups["group"].implode()).fill_null(value=False)
     return rows.filter(~(IS_BATCH & (is_of_large | pl.col("partners").is_not_null())))
 
 
 def _one_per_rank(rows: pl.DataFrame) -> pl.DataFrame:
-    """Merge each rank's kernels within an operation, and number the operations by their first start."""
+    """Merge each rank's kernels of one operation into one row, and number the operations in order of their starts."""
     counted = rows.with_columns(pl.lit(1, pl.UInt32).alias("kernel_count"))
     is_coalesced = pl.col("instance").is_not_null() & (pl.len().over("rank", "instance") > 1)
     coalesced, single = counted.filter(is_coalesced), counted.filter(~is_coalesced)

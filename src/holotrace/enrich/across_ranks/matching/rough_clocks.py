@@ -18,7 +18,8 @@ SYNCHRONISING = ("all_reduce", "all_gather", "reduce_scatter", "all_to_all", "ba
 def rough_offsets(rows: pl.DataFrame) -> pl.DataFrame:
     """Return how far each rank's clock is ahead of the clock of a reference rank.
 
-    The estimate is the median difference between the ends of the calls that form an operation with the reference rank.
+    The estimate is a median over the operations that the rank's host shares with the reference rank: the median time
+    from the end on the reference rank to the end on the host.
 
     Args:
         rows: group, rank, host, end_ns, and instance (equal for all calls of one operation, or null).

@@ -68,7 +68,7 @@ def shared(matches: pl.DataFrame) -> pl.DataFrame:
 
 
 def matched(pairs: pl.DataFrame, how: str) -> pl.DataFrame:
-    """Return the pairs of `row` and `instance` as a table with the columns of `MATCHES`; all are matched by `how`."""
+    """Return the pairs of `row` and `instance` as a table with the columns of `MATCHES`; `matched_by` is `how`."""
     return pairs.select("row", "instance", pl.lit(how, MatchedBy).alias("matched_by"))
 
 

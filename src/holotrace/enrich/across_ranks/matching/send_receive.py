@@ -14,7 +14,8 @@ from holotrace.enrich.collectives.collectives import IS_POINT_TO_POINT
 
 _PAIR = ("source", "destination", "tag", "content")
 _LEAST_SHARE = 0.5
-"""A group fits if the lower count, of sends or receives, is at least this fraction of the higher count."""
+"""A group fits if the number of sends is similar to that of receives: the lower number is at least this fraction of the
+higher one."""
 
 _NOISE_NS = 20_000
 _IS_SEND = pl.col("family") == "send"
@@ -24,7 +25,7 @@ def with_peers(rows: pl.DataFrame, positions: pl.DataFrame) -> pl.DataFrame:
     """Find the peer of calls that record only the peer's number within a group; return row, peer and group.
 
     A group fits if the number of sends of one rank and the number of receives of the other are about equal. If several
-    groups with the same peer fit, the smallest is chosen; if different peers fit equally well, none is chosen.
+    groups with the same peer fit, the smallest group is chosen; if different peers fit equally well, no peer is chosen.
 
     Args:
         rows: the calls of all ranks, from `rows_of`.
@@ -98,9 +99,10 @@ def _one_missing(rows: pl.DataFrame) -> pl.DataFrame:
     """Match sends with receives in steps in which one rank has one more call than the other; return row and instance.
 
     The k-th call of the rank with fewer calls matches the k-th call of the other rank or, after the missing call, the
-    (k+1)-th. A receive ends soon after both the send and the receive have begun. So a position of the missing call
-    counts as likely if the delays of the receives add up to at most four times the sum for the best position (plus 20
-    µs). If two likely positions give a call different counterparts, this call stays unmatched.
+    (k+1)-th. A receive ends soon after both the send and the receive have begun. So each possible position of the
+    missing call is rated by the sum of the delays of the receives, and a position is likely if its sum is at most four
+    times the smallest sum plus 20 µs. If two likely positions give a call different counterparts, this call stays
+    unmatched.
     """
     keys = [*_PAIR, "window"]
     sided = rows.with_columns(

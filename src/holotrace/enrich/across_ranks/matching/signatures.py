@@ -1,7 +1,8 @@
 """Matches calls of a group by their signature (family, element type and size) and order.
 
 If a call is missing on one rank, or recorded on one rank only, the calls after it must still be matched correctly. If
-ranks have different numbers of equal calls, the calls around them, or their times, show which call is missing.
+ranks have different numbers of calls with the same signature, the calls around them, or the times of these calls, show
+which call is missing.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ ALIKE = ("group", "window", "family", "content")
 """Calls with equal values in these columns may be the same operation."""
 
 IS_BARE = pl.col("dtype").is_null() & pl.col("stream").is_not_null()
-"""Kernels without arguments that identify the call, such as custom all-reduces."""
+"""Kernels for which no arguments of the call were recorded, such as custom all-reduces."""
 
 _FEWEST_AFTER_JUMP = 3
 
@@ -28,13 +29,14 @@ def by_signature(rows: pl.DataFrame, known: pl.DataFrame) -> pl.DataFrame:
     """Match the collectives without numbers in each group.
 
     1. The k-th calls of a step with the same signature match if all ranks with such calls have the same number of them.
-    2. The same applies to the k-th calls between two operations that all ranks share.
-    3. If ranks have different numbers of such calls, only the ranks with the most common number are matched.
+    2. The same applies to the k-th calls between two successive operations in which all ranks take part.
+    3. If ranks have different numbers of such calls between these operations, only the ranks with the most common
+       number are matched.
     4. If a rank leaves an operation before another enters it, the match is impossible: it is dropped, and so are all
        matches with the same signature in the step. Calls without a match then join the operation that ends nearest to
        them.
 
-    Kernels of which only the kind is known are matched by the first rule only.
+    If only the kind of a kernel is known, only rule 1 can match it.
 
     Args:
         rows: the calls of all ranks, from `rows_of`, with inferred groups.
@@ -78,7 +80,7 @@ def _even(rows: pl.DataFrame, keys: Sequence[str]) -> pl.DataFrame:
 def _between(rows: pl.DataFrame, pairs: pl.DataFrame) -> pl.DataFrame:
     """Also match calls between two operations that all ranks share, if ranks with such calls have the same count."""
     known = pairs
-    for _ in range(2):  # operations matched in the first pass also separate calls, so a second pass finds more
+    for _ in range(2):  # matches of the first pass divide the remaining calls into shorter gaps
         rest = without(_with_gaps(rows, known), known)
         if rest.is_empty():
             return known
@@ -113,8 +115,8 @@ def _without_impossible(rows: pl.DataFrame, offsets: pl.DataFrame) -> pl.DataFra
 def _has_jump() -> pl.Expr:
     """Return whether a clock of the group seems to jump.
 
-    If a clock jumps, all operations before some time are possible and all later ones are impossible, or the reverse. If
-    nearly all operations are impossible, the cause is wrong matches instead.
+    If a clock jumps, all operations before some time are possible and all later ones are impossible, or the reverse.
+    But if nearly all operations are impossible, wrong matches are the cause, not a jump.
     """
     ends = pl.col("middle_end_ns")
     possible, impossible = ends.filter("is_possible"), ends.filter(~pl.col("is_possible"))

@@ -16,8 +16,8 @@ _FAR_NS = 2**62
 def by_time(rows: pl.DataFrame, known: pl.DataFrame, offsets: pl.DataFrame, alike: Sequence[str]) -> pl.DataFrame:
     """Match each call to the operation that ends nearest to it; ambiguous calls stay unmatched.
 
-    Only operations that the call overlaps in time are compared. The call is ambiguous if the second nearest operation
-    ends at most three times as far away as the nearest. If several calls of a rank are nearest to the same operation,
+    Only operations that the call overlaps in time are compared. A call is ambiguous unless the second-nearest end is
+    more than three times as far away as the nearest end. If several calls of a rank are nearest to the same operation,
     only the nearest call is matched. Calls first join known operations. Then, for each kind of call, the rank with the
     most remaining calls is selected: its calls become new operations, which calls of other ranks can join.
 
@@ -73,7 +73,7 @@ def _nearest(rows: pl.DataFrame, spans: pl.DataFrame) -> pl.DataFrame:
 
 
 def _possible(rows: pl.DataFrame, spans: pl.DataFrame, side: Literal["backward", "forward"]) -> pl.DataFrame:
-    """Return, for each call, the operation whose end is nearest to the call's end, if the two overlap in time.
+    """Return, for each call, the operation whose end is nearest to the call's end, if call and operation overlap.
 
     `side` selects operations that end before or after the call's end.
     """

@@ -1,4 +1,4 @@
-"""Reports calls that could not be matched, and ranks that do not look like one job."""
+"""Reports calls that could not be matched, and signs that the ranks are not from the same job or recording."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _REASONS = {
     "no_end": "have no clear counterpart on the other rank",
     "no_counterpart": "have no clear counterpart on the other ranks of their group",
 }
-"""Why calls are not matched, from the most to the least certain reason."""
+"""Reasons why calls are not matched, the most certain reasons first."""
 
 
 def findings(
