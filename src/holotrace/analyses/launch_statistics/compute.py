@@ -91,7 +91,7 @@ class LaunchStatistics(Result):
 
         rank, device          int32
         stream, correlation   int64  -1 if not recorded
-        call, kernel          str    names
+        call, kernel          str    names of the launch call and of the launched work
         kernel_kind           str
         operator              str    innermost operator around the call; null if there is none
         launch_start_ns, call_ns, kernel_start_ns, kernel_ns, launch_delay_ns

@@ -79,7 +79,9 @@ def _length_axis(result: LaunchStatistics, panel: _Panel) -> dict[str, object]:
     texts = [duration_text(tick) for tick in ticks]
     title = {"text": panel.length, "standoff": 8}
     room = {"range": [math.log10(ends[0] / _ROOM), math.log10(ends[-1] * _ROOM)]} if ends else {}
-    below_zero = {"ticklabelstandoff": 6}  # otherwise, on a narrow page, the first label touches the 0 of the other axis
+    below_zero = {
+        "ticklabelstandoff": 6
+    }  # otherwise, on a narrow page, the first label touches the 0 of the other axis
     return {
         "type": "log",
         "title": title,

@@ -49,7 +49,7 @@ class MemoryBandwidth(Result):
 
         rank, device, name                                       as above
         copy_count                                               int64
-        bytes                                                    int64    null if no copy has a size
+        bytes                                                    int64    null if the sizes of all copies are unknown
         busy_ns                                                  int64    time in which at least one copy runs
         mean_bytes_per_s, std_bytes_per_s                        float64
         min_bytes_per_s, max_bytes_per_s                         int64

@@ -85,7 +85,7 @@ def _are_ways_back(exchanges: Iterable[tuple[int, int]]) -> Iterator[bool]:
 
 
 def _to_experts() -> pl.Expr:
-    """Return the tokens that a rank's experts receive, divided by the mean of its group.
+    """Return the tokens that a rank's experts receive, divided by the mean over the ranks of its group.
 
     A recording may begin while the tokens are at the experts, so the first all-to-all may already return them. On the
     way back, all ranks receive about the same number of tokens. So the direction in which the ranks differ more is the

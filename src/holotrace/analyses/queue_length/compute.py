@@ -66,7 +66,7 @@ class QueueLength(Result):
 
         rank, device, stream                       as above
         change_count, min_length, max_length       int64
-        mean_length, std_length                    float64  std_length is the sample standard deviation, 0 for one change
+        mean_length, std_length                    float64  std_length: sample standard deviation, 0 for one change
         p25_length, median_length, p75_length      float64  interpolated linearly between two lengths
 
     findings   one sentence per rank without device work

@@ -166,7 +166,8 @@ def plan(*, device: str | None = None) -> Plan[_Partial, Roofline]:
 
 def _one_rank(rank_trace: RankTrace, *, device: str | None) -> _Partial:
     if device_rows(rank_trace).is_empty() and cut_off_text(rank_trace):
-        raise no_device_work(rank_trace, "roofline")  # host times would not show how long the missing work took
+        # The host operators may have launched kernels that are missing, instead of computing themselves.
+        raise no_device_work(rank_trace, "roofline")
     rank = pl.lit(rank_trace.rank, pl.Int32).alias("rank")
     name, known = _device(rank_trace, device)
     per_module = summed_operators(rank_trace)
