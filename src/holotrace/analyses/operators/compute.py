@@ -222,7 +222,7 @@ def _sums_and_busy(  # noqa: PLR0913 -- what belongs together, in columns
     around: _Rows,
     is_eligible: pl.Expr,
 ) -> pl.DataFrame:
-    """Add busy times to `_sums`: how long at least one kernel or copy ran, with and without inner operators."""
+    """Add busy times to `_sums`: how long at least one kernel or copy ran, with and without the work of inner operators."""
     sums = _sums(described, keys, is_eligible)
     groups = described.select(keys).join(
         sums.select(keys).with_row_index("group"), on=keys, how="left", nulls_equal=True, maintain_order="left"

@@ -113,7 +113,7 @@ class Parallelism(Result):
         received_tokens     int64
         imbalance           float64  tokens received for this rank's experts, divided by the group's mean
         product_count       int64    grouped matrix products
-        computed_tokens     int64    rows of these products; a token counts once in each product
+        computed_tokens     int64    rows of these products; a token that is in several products counts in each of them
         expert_count        int64    largest number of experts in one product
         computed_imbalance  float64  computed_tokens divided by the group's mean
 

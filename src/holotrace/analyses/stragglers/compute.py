@@ -86,7 +86,7 @@ class Stragglers(Result):
         mean_skew_ns      float64  mean skew per collective
         last_count        int64    collectives in which this rank alone came last
         last_fraction     float64  0..1, last_count / collective_count
-        caused_wait_ns    int64    time that the other ranks waited in collectives in which the rank came last
+        caused_wait_ns    int64    time that the other ranks waited in the collectives in which this rank came last
         caused_fraction   float64  0..1, caused_wait_ns as a share of all waiting in the rank's collectives; null if no rank waits
         is_straggler      bool     whether the rank waits at most half as long as the median rank, and causes most of the
                                    waiting in its collectives
