@@ -35,7 +35,7 @@ def test_without_addresses_releases_are_not_shown() -> None:
 def test_a_figure_without_bars_says_why() -> None:
     """The message says either that memory events are missing, or that the chosen device type has no allocations."""
     empty = plot_operator_memory(operator_memory(TraceBuilder().build()))
-    assert empty.layout.annotations[0].text == "No operator allocated memory, or it was not recorded."
+    assert empty.layout.annotations[0].text == "No allocation by an operator was recorded."
     other = plot_operator_memory(result(), device_type="xpu")
     assert other.layout.annotations[0].text == "No operator allocated memory on devices of type xpu."
 

@@ -71,4 +71,4 @@ def test_a_figure_without_data_says_so(side) -> None:
     assert plot_operators(operators(nothing), side=side).layout.annotations[0].text == "No operators were recorded."
     assert "No calls of modules" in plot_modules(modules(nothing), side=side).layout.annotations[0].text
     if side == "device":
-        assert "Nothing ran on a device" in plot_operators(operators(host), side=side).layout.annotations[0].text
+        assert "No device work was recorded" in plot_operators(operators(host), side=side).layout.annotations[0].text

@@ -18,12 +18,12 @@ from holotrace.units import counted
 _LABEL_LENGTH = 48
 _HEADING = Heading(
     QUESTION.question,
-    "Time of the kernels over all calls and ranks, for the most frequent sequences; numbers of calls beside the bars",
+    "Kernel time of the most frequent sequences, summed over all calls and ranks; beside each bar: the number of calls",
 )
 
 
 def plot_kernel_sequences(result: KernelSequences, *, theme: Theme = "light") -> go.Figure:
-    """Draw a bar for the kernel time of each of the most frequent sequences, over all ranks.
+    """Draw one bar for each of the most frequent sequences; its length is the kernel time over all ranks.
 
     >>> import holotrace
     >>> from holotrace.testing import small_job

@@ -15,7 +15,7 @@ QUESTION = Analysis(
     definitions=(
         (
             "sequence",
-            "the kernels, copies and memsets that one call of an outermost operator launches, in order of start",
+            "the kernels, copies and memsets that one call of an outermost operator launches, in the order in which they start",
         ),
     ),
     options=(

@@ -11,7 +11,7 @@ from holotrace.questions.tables import SEQUENCE_COLUMN, View
 
 
 def frequent_sequences(result: KernelSequences) -> pl.DataFrame:
-    """Return the sequences over all ranks, the most frequent first, with their kernels."""
+    """Return the operator, the kernels and the counts of each sequence over all ranks, the most frequent sequence first."""
     table = sequences_over_ranks(result)
     kernels = table.get_column("pattern").map_elements(_kernels_of_a_pattern, pl.String).alias(SEQUENCE_COLUMN)
     return table.select("operator", kernels, "call_count", "kernel_count_per_call", "kernel_ns", "operator_ns")

@@ -18,7 +18,7 @@ def answer(result: Kernels) -> str:
 
 
 def _launched_by(result: Kernels, name: str) -> str:
-    """Name the line of the user's code that launches the kernel, if it was recorded."""
+    """Name the line of the user's code that launches the kernel; empty if the line was not recorded."""
     ranks = result.per_kernel.filter(pl.col("name") == name).sort("total_ns", descending=True)
     line = next(iter(ranks["source_line"].drop_nulls()), None)
     return f"; {line} launches it" if line else ""

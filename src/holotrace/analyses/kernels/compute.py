@@ -30,23 +30,24 @@ _RESOURCES = ("registers_per_thread", "shared_memory_bytes")
 class Kernels(Result):
     """The kernels of each rank, grouped in two ways; the totals of both tables are the same.
 
-    per_kernel    one row per rank and name, sorted by rank, the largest sum first:
+    per_kernel    one row per rank and name, sorted by rank, the largest total_ns first:
 
         rank                     int32
         name                     str      as recorded
         uses_tensor_cores        bool     whether the kernel uses tensor or matrix cores; null if its name does not show this
         call_count               int64
-        total_ns                 int64    summed durations; overlapping calls all count in full
+        total_ns                 int64    sum of the durations of all calls, even if they overlap
         mean_ns                  float64
         min_ns, max_ns           int64
-        mean_blocks_per_sm       float64  mean over calls with a known value, weighted by duration; null without such calls
-        mean_occupancy_fraction  float64  0..1, mean estimated occupancy of calls with a known value, weighted likewise
+        mean_blocks_per_sm       float64  mean over the calls for which the value is known, weighted by duration; null if it
+                                          is unknown for all calls
+        mean_occupancy_fraction  float64  0..1, estimated occupancy; mean as for mean_blocks_per_sm
         blocks_per_sm_known_fraction, occupancy_known_fraction
-                            float64  0..1, share of total_ns in which the value is known; null if total_ns is 0
-        source_line              str      line of the user's code behind most of total_ns, as in `source_lines`; null if
-                                          unknown
+                            float64  0..1, share of total_ns spent in calls for which the value is known; null if total_ns is 0
+        source_line              str      line of the user's code, as in `source_lines`, whose launches take the largest part
+                                          of total_ns; null if unknown
 
-    per_launch_shape  one row per rank, name, operator and launch shape, sorted by rank, the largest sum first:
+    per_launch_shape  one row per rank, name, operator and launch shape, sorted by rank, the largest total_ns first:
 
         rank, name                            as above
         operator                              str    operator that launched the kernel; null if unknown
@@ -78,12 +79,12 @@ class _Partial(NamedTuple):
 def kernels(trace: Trace, *, compat: Compat | None = None, executor: Executor = IN_PROCESS) -> Kernels:
     """Count the kernels of each rank by name, and by name, operator and launch shape.
 
-    Copies and memsets do not count. The operator of a kernel is the innermost operator around the kernel's launch.
+    Copies and memsets are ignored. The operator of a kernel is the innermost operator around the kernel's launch.
 
     Args:
         trace: the job.
-        compat: "torch_tb_profiler" gives the numbers of PyTorch's TensorBoard plugin. The means then include missing values as
-            0, and `per_launch_shape` lacks kernels without a host thread.
+        compat: "torch_tb_profiler" gives the numbers of PyTorch's TensorBoard plugin. The means then treat missing values as
+            0, and `per_launch_shape` lacks kernels whose launching thread is unknown.
         executor: processes each rank.
 
     Raises:
@@ -105,7 +106,7 @@ def plan(*, compat: Compat | None = None) -> Plan[_Partial, Kernels]:
 
 
 def joined_over_ranks(result: Kernels) -> pl.DataFrame:
-    """Return `per_kernel` over all ranks, the largest sum first, with each kernel's share of all kernel time."""
+    """Return `per_kernel` joined over all ranks, the largest total first, with each kernel's share of all kernel time."""
     weights = pl.col("total_ns")
     joined = result.per_kernel.group_by("name").agg(
         pl.col("uses_tensor_cores").first(),

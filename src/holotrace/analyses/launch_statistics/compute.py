@@ -51,7 +51,7 @@ _PER_LAUNCH = {
 class LaunchStatistics(Result):
     """The cost of launches: statistics of the launch calls and of the device work that they launched.
 
-    There are three kinds of costly launches; the cutoffs are options:
+    There are three kinds of costly launches. Options set the two cutoffs that define slow calls and late starts:
 
         short_kernel  the kernel is shorter than its call, and the call is not slow
         slow_call     the call takes longer than the runtime cutoff: the host waits inside the call, for example because a
@@ -65,8 +65,9 @@ class LaunchStatistics(Result):
         call_count              int64    calls that launched device work
         kernel_count            int64    kernels, copies and memsets with a known launch
         total_call_ns           int64    time in these calls; a call counts once, even if it launched several kernels
-        mean_call_ns            float64  null if there are no launches, like the next two columns
-        median_launch_delay_ns  float64  from the end of the call to the start of the work; negative if the work starts earlier
+        mean_call_ns            float64  null if there are no launches; this also holds for the next two columns
+        median_launch_delay_ns  float64  from the end of the call to the start of the work; negative if the work starts before
+                                         the call ends
         max_launch_delay_ns     int64
         short_kernel_count      int64
         slow_call_count         int64    a call counts once, even if it launched several kernels
@@ -85,12 +86,12 @@ class LaunchStatistics(Result):
         to_ns         int64  upper bound of the length, exclusive
         launch_count  int64
 
-    per_launch one row per kernel, copy or memset with a known launch, sorted by rank and start of the call; empty by default,
-               filled with `include_launches`:
+    per_launch one row per kernel, copy or memset with a known launch, sorted by rank and start of the call; filled only
+               if the option `include_launches` is set:
 
         rank, device          int32
         stream, correlation   int64  -1 if not recorded
-        call, kernel          str    names
+        call, kernel          str    names of the launch call and of the launched work
         kernel_kind           str
         operator              str    innermost operator around the call; null if there is none
         launch_start_ns, call_ns, kernel_start_ns, kernel_ns, launch_delay_ns
@@ -134,8 +135,8 @@ def launch_statistics(
 ) -> LaunchStatistics:
     """Link kernels, copies and memsets to the calls that launched them, and find costly launches.
 
-    A runtime or driver call of CUDA, HIP, MTIA or XPU launches all work that has its correlation number: one kernel, or
-    all kernels of a graph. Waits on the device do not count as work.
+    A runtime or driver call of CUDA, HIP, MTIA or XPU launches all work that has the same correlation
+    number as the call: one kernel, or all kernels of a graph. Waits on the device do not count as work.
 
     Args:
         trace: the job.
@@ -208,7 +209,7 @@ def in_order_of_calls(rank_trace: RankTrace, launched: pl.DataFrame) -> pl.DataF
     The string id `operator_name` names the innermost operator around the call.
     """
     operators = of_work(launching_operator(rank_trace), launched)["operator_name"]
-    # A stable sort keeps the order of the work of each call: by start, then by position in the file.
+    # The sort is stable: the work of one call stays sorted by start, then by position in the file.
     order = np.lexsort((launched["launch_index"].to_numpy(), launched["launch_start_ns"].to_numpy()))
     return launched.select(*_OF_LAUNCH, operators)[order]
 
@@ -244,7 +245,7 @@ def _per_call(rank_trace: RankTrace, launched: pl.DataFrame) -> pl.DataFrame:
 
 
 def _lengths(launched: pl.DataFrame, measure: str) -> pl.DataFrame:
-    """Count the costly launches of one kind, in bins by length."""
+    """Count the costly launches of one kind in bins, by the length of the kernel, the call or the delay."""
     lengths = launched.filter(measure)[_LENGTH[measure]].to_numpy()
     counts = np.bincount(np.searchsorted(_EDGES, lengths, side="right") - 1)[: len(_EDGES) - 1]
     filled = np.flatnonzero(counts)

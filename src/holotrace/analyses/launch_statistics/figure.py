@@ -31,8 +31,8 @@ class _Panel(NamedTuple):
 
 _PANELS = (
     _Panel("short_kernel", "Kernels shorter than their launch", "time of the kernel", COMPUTATION),
-    _Panel("slow_call", "Launches slower than the cutoff", "time of the call", CALL),
-    _Panel("late_start", "Starts later than the cutoff", "time from call end to kernel start", LAUNCH_DELAY),
+    _Panel("slow_call", "Launch calls longer than the cutoff", "time of the call", CALL),
+    _Panel("late_start", "Launch delays longer than the cutoff", "time from call end to kernel start", LAUNCH_DELAY),
 )
 
 
@@ -43,7 +43,7 @@ def plot_launch_statistics(result: LaunchStatistics, *, theme: Theme = "light") 
     >>> from holotrace.testing import small_job
     >>> figure = holotrace.figures.plot_launch_statistics(holotrace.launch_statistics(small_job()))
     >>> [bars.name for bars in figure.data]
-    ['Kernels shorter than their launch', 'Launches slower than the cutoff', 'Starts later than the cutoff']
+    ['Kernels shorter than their launch', 'Launch calls longer than the cutoff', 'Launch delays longer than the cutoff']
     """
     if result.lengths.is_empty():
         return empty_figure(
@@ -79,7 +79,9 @@ def _length_axis(result: LaunchStatistics, panel: _Panel) -> dict[str, object]:
     texts = [duration_text(tick) for tick in ticks]
     title = {"text": panel.length, "standoff": 8}
     room = {"range": [math.log10(ends[0] / _ROOM), math.log10(ends[-1] * _ROOM)]} if ends else {}
-    below_zero = {"ticklabelstandoff": 6}  # on a narrow page, the first label would touch the 0 of the other axis
+    below_zero = {
+        "ticklabelstandoff": 6
+    }  # otherwise, on a narrow page, the first label touches the 0 of the other axis
     return {
         "type": "log",
         "title": title,

@@ -14,7 +14,10 @@ QUESTION = Analysis(
     needs=DEVICE_WORK_KINDS,
     definitions=(
         ("call", "a call of the runtime or driver that launched device work; a graph launch starts many kernels"),
-        ("delay", "from the end of the call to the start of the work; negative if the work starts earlier"),
+        (
+            "delay",
+            "from the end of the call to the start of the work; negative if the work starts before the call ends",
+        ),
         ("kernel shorter than call", "the work takes less time than its call, and the call takes at most 50 µs"),
         ("slow call", "a call of more than 50 µs"),
         ("late start", "a delay of more than 100 µs, usually because the kernel waited for earlier work"),

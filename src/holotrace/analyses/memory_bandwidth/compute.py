@@ -18,13 +18,13 @@ from holotrace.store.plan import Plan
 from holotrace.store.trace import RankTrace, Trace
 
 SHORTEST_COPY_NS = 1_000
-"""Copies recorded as 0 ns are assumed to take this long, the resolution of the clocks that record such copies."""
+"""Copies with a recorded duration of 0 ns are assumed to take this long, the resolution of the clocks that timed them."""
 
 _LINK = ("device", "name")
 _BYTES_OF_A_GB = 1_000_000_000
 _NS_OF_A_SECOND = 1_000_000_000
 _MOST_GB_PER_S = 10_000_000
-"""Higher bandwidths are recording errors, as no link is nearly as fast; sums of such values would overflow 64 bits."""
+"""Higher bandwidths are ignored as recording errors: no link is nearly as fast, and their sums would overflow 64 bits."""
 
 _DIRECTION = re.compile(r"^(?:hip)?Memcpy (\w+)|^Copy(Host|Device|Peer)To(Host|Device|Peer)", re.IGNORECASE)
 _FILL = re.compile(r"^(hip)?Memset|^FillBuffer", re.IGNORECASE)
@@ -41,7 +41,7 @@ class MemoryBandwidth(Result):
         name          str     `Memcpy HtoD`, `Memcpy DtoD`, `Memset`, …; `Memcpy Unknown` if the direction is unknown
         time_ns       int64
         event_index   uint32  the copy that starts or ends
-        active_count  int64   copies that run right after this start or end
+        active_count  int64   number of copies that are running right after this start or end
         bytes_per_s   int64   summed bandwidth of these copies
 
     time_weighted    one row per device and kind of copy, sorted by rank, device, name; each bandwidth is weighted by how
@@ -49,7 +49,7 @@ class MemoryBandwidth(Result):
 
         rank, device, name                                       as above
         copy_count                                               int64
-        bytes                                                    int64    null if no copy has a size
+        bytes                                                    int64    null if the sizes of all copies are unknown
         busy_ns                                                  int64    time in which at least one copy runs
         mean_bytes_per_s, std_bytes_per_s                        float64
         min_bytes_per_s, max_bytes_per_s                         int64
@@ -59,7 +59,7 @@ class MemoryBandwidth(Result):
 
         rank, device, name                                       as above
         change_count, min_bytes_per_s, max_bytes_per_s           int64
-        mean_…, std_…, p25_…, median_…, p75_bytes_per_s          float64  std_ is the sample standard deviation, 0 for one change
+        mean_…, std_…, p25_…, median_…, p75_bytes_per_s          float64  std_…: sample standard deviation, 0 for one change
 
     findings   one sentence per rank without device work
 

@@ -83,7 +83,7 @@ class MemoryTimeline(Result):
         top_operator  str      outermost operator around the allocation; null if there is none
         block_count   int64    null for memory from before the recording
         bytes         int64
-        fraction      float64  0..1 of peak_bytes; null if the peak is 0
+        fraction      float64  0..1, share of peak_bytes; null if the peak is 0
 
     series      one row per event, sorted by rank, device_type, device, time:
 
@@ -206,7 +206,7 @@ def _device_row(device: pl.DataFrame) -> pl.DataFrame:
 
 
 def _with_capacity(rank_trace: RankTrace, per_device: pl.DataFrame) -> pl.DataFrame:
-    """Add the memory size of each device; files do not record the size of host memory."""
+    """Add the memory size of each device; null for the host, because files do not record its memory size."""
     numbers = per_device.filter(~_IS_HOST)["device"].unique().to_list()
     capacity = described_devices(rank_trace, numbers).select("device", pl.col("memory_bytes").alias("capacity_bytes"))
     joined = per_device.join(capacity, on="device", how="left", maintain_order="left")
@@ -229,7 +229,7 @@ def _peak(device: pl.DataFrame) -> int:
 
 
 def _by_operator(device: pl.DataFrame, alive: pl.DataFrame) -> pl.DataFrame:
-    """Sum the memory in use at a device's peak by operator; the remainder was allocated before the recording."""
+    """Sum the memory in use at a device's peak by operator; memory without a recorded allocation gets its own row."""
     peak_bytes = int(device["allocated_bytes"][_peak(device)])
     totals = alive.group_by(pl.col("operator").fill_null(OUTSIDE_OPERATORS), "top_operator").agg(
         pl.len().cast(pl.Int64).alias("block_count"), pl.col("change_bytes").sum().alias("bytes")

@@ -96,7 +96,7 @@ def _top(line: pl.DataFrame) -> int:
 
 
 def _peak(line: pl.DataFrame) -> tuple[float, int]:
-    """Return the time of the highest allocated memory in ms, and its bytes."""
+    """Return when the allocated memory is highest, in ms, and how many bytes are then allocated."""
     place = line["allocated_bytes"].arg_max() or 0
     return float(line["time_ms"][place]), int(line["allocated_bytes"][place])
 

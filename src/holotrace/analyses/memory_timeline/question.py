@@ -18,6 +18,6 @@ QUESTION = Analysis(
             "memory that the allocator has requested from the driver, including memory that it has not handed out",
         ),
         ("before the recording", "memory allocated before the recording began, and not freed before the peak"),
-        ("operator", "the innermost operator around the allocation; top operator: the outermost operator"),
+        ("operator", "the innermost operator around the allocation; top operator: the outermost operator around it"),
     ),
 )

@@ -40,9 +40,9 @@ class Modules(Result):
         operator_call_count       int64  operators that the module calls directly, not inside another operator or module
         host_total_ns             int64  summed over the calls
         host_self_ns              int64  time outside operators, annotations, runtime calls and inner modules: Python
-        device_total_ns           int64  kernels, copies and memsets launched inside; overlapping work all counts in full
+        device_total_ns           int64  summed durations of kernels, copies and memsets launched inside, even if they overlap
         device_self_ns            int64  part of device_total_ns not launched inside an inner module
-        backward_host_total_ns    int64  backward pass of the operators called inside, on autograd's threads
+        backward_host_total_ns    int64  time on autograd's threads in the backward pass of the operators called inside
         backward_host_self_ns     int64  the same without operators of inner modules
         backward_device_total_ns  int64  device work launched in this backward pass
         backward_device_self_ns   int64  the same without operators of inner modules
@@ -77,8 +77,9 @@ class _Partial(NamedTuple):
 def modules(trace: Trace, *, compat: Compat | None = None, executor: Executor = IN_PROCESS) -> Modules:
     """Sum the time of every module by its path in the model, including the backward pass of its operators.
 
-    `with_stack=True` records modules; PyTorch Lightning records them as ranges `[pl][module]`. A backward operator
-    counts toward the module of its forward operator; the profiler's arrows or sequence numbers link the two operators.
+    Modules are recorded if `with_stack=True`; PyTorch Lightning's profiler instead records them as ranges `[pl][module]`. A
+    backward operator counts toward the module of its forward operator; the profiler's arrows or sequence numbers link the
+    two operators.
 
     Args:
         trace: the job.

@@ -55,7 +55,7 @@ def plot_modules(
     chosen = side or ("device" if table["device_total_ns"].sum() else "host")
     shown = _below_one(_with_sizes(table, chosen).filter(pl.col("size_ns") > 0))
     if shown.is_empty():
-        return empty_figure(_HEADING.question, "Nothing ran on a device, or it was not recorded.", theme)
+        return empty_figure(_HEADING.question, "No device work was recorded.", theme)
     figure = go.Figure(_boxes(shown, chosen))
     levels = min(SHOWN_DEPTH, shown["depth"].n_unique())
     return figure.update_layout(

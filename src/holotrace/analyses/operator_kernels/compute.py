@@ -32,8 +32,8 @@ from holotrace.store.trace import RankTrace, Trace
 class OperatorKernels(Result):
     """The kernels of each operator.
 
-    per_sequence  one row per operator and sequence of kernels, sorted by rank, the most frequent first, then by
-                  name and sequence:
+    per_sequence  one row per rank, operator and sequence of kernels, sorted by rank, the most frequent first, then
+                  by name and sequence:
 
         rank                        int32
         operator                    str      innermost operator around the launches
@@ -41,9 +41,10 @@ class OperatorKernels(Result):
         call_count                  int64    calls of the operator that launched this sequence
         kernel_ns                   int64    summed kernel time of these calls
         mean_operator_to_launch_ns  float64  from the start of the operator to the start of its first launch
-        mean_launch_to_kernel_ns    float64  from the start of the first launch to the start of its kernel
+        mean_launch_to_kernel_ns    float64  from the start of the first launch to the start of the kernel that it launched
 
-    per_forward   the device time that a forward operator causes, sorted by rank, the longest first, then by name:
+    per_forward   the device time that each forward operator causes: one row per rank, operator and module, sorted by
+                  rank, the longest kernel_ns first, then by name:
 
         rank                   int32
         operator               str      forward operator; an operator that belongs to no forward operator gets its own row

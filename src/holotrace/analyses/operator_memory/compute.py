@@ -59,7 +59,8 @@ class OperatorMemory(Result):
         device                  int32  -1 for the CPU
         operator                str
         call_count              int64  calls on the rank, with or without allocations
-        total_increase_bytes    int64  allocated minus freed, including nested operators; recursive calls count once
+        total_increase_bytes    int64  allocated minus freed, including nested operators; recursive calls of the operator
+                                       count once
         self_increase_bytes     int64  allocated minus freed, without nested operators
         total_allocation_count  int64
         self_allocation_count   int64
@@ -68,7 +69,8 @@ class OperatorMemory(Result):
         self_unreleased_bytes   int64  part of self_allocated_bytes that is not freed by the end of the recording or
                                        window; null for devices whose events have no addresses
 
-    blocks        one row per block of memory, sorted by rank, device_type, device and its first known time:
+    blocks        one row per block of memory, sorted by rank, device_type, device and the time of the allocation or, if
+                  unknown, of the release:
 
         rank, device_type, device   as above
         operator      str    innermost operator around the allocation, `(outside operators)`, or
@@ -111,8 +113,8 @@ def operator_memory(
 ) -> OperatorMemory:
     """Sum the memory that each operator allocates and frees on each device, and follow every block until its release.
 
-    An allocation or free counts toward the innermost operator around it on its thread. An operator that frees other
-    operators' memory thus has a negative increase. A block is released by the next free of its address on its device.
+    An allocation or free counts toward the innermost operator around it on its thread. So an operator that only
+    frees memory of other operators has a negative increase. A block is released by the next free of its address on its device.
 
     Args:
         trace: the job, recorded with `profile_memory=True`; otherwise, all tables are empty.

@@ -42,7 +42,7 @@ def plot_operator_memory(
     """
     allocating = summed_operator_memory(result.per_operator).filter(pl.col("self_allocated_bytes") > 0)
     if allocating.is_empty():
-        return empty_figure(_QUESTION, "No operator allocated memory, or it was not recorded.", theme)
+        return empty_figure(_QUESTION, "No allocation by an operator was recorded.", theme)
     chosen = device_type or _busiest(allocating)
     stays = pl.col("self_unreleased_bytes").fill_null(0)
     shown = (

@@ -23,10 +23,10 @@ QUESTION = Analysis(
         ),
         (
             "net, itself",
-            "memory that the operator itself allocates, minus memory that it frees, even if another operator had allocated it",
+            "memory that the operator itself allocates, minus all memory that it frees, including memory of other operators",
         ),
         ("block", "memory from an allocation to the next free of the same address on the same device"),
-        ("calls", "calls of the operator, with and without allocations"),
+        ("calls", "all calls of the operator, including calls that allocate nothing"),
     ),
     options=(
         Option("start_ns", "Start the window at this time (ns since the Unix epoch).", kind=int, metavar="NS"),

@@ -53,11 +53,11 @@ class Operators(Result):
         rank                        int32
         operator                    str
         call_count                  int64
-        host_total_ns               int64    summed over the calls; nested calls all count in full
+        host_total_ns               int64    sum of the durations of all calls, including nested calls of the same operator
         host_self_ns                int64    time outside inner operators, runtime calls and driver calls
-        device_total_ns             int64    kernels, copies and memsets launched inside; overlapping work all counts in full
+        device_total_ns             int64    summed durations of kernels, copies and memsets launched inside, even if they overlap
         device_self_ns              int64    part of device_total_ns not launched inside an inner operator
-        device_total_busy_ns        int64    time in which any of this work runs on a device
+        device_total_busy_ns        int64    time in which at least one of these kernels, copies or memsets runs
         device_self_busy_ns         int64
         is_tensor_core_eligible     bool     whether the name suggests work that tensor or matrix cores could do
         tensor_core_total_ns        int64    part of device_total_ns in kernels that use tensor or matrix cores
@@ -66,7 +66,8 @@ class Operators(Result):
                                              or the cores of all kernels are unknown
         tensor_core_self_fraction   float64  the same for self times
         tensor_core_unknown_total_ns, tensor_core_unknown_self_ns
-                                    int64    part in kernels whose names do not show which cores they use
+                                    int64    parts of device_total_ns and device_self_ns in kernels whose names do not show which
+                                             cores they use
         tensor_core_unknown_total_fraction, tensor_core_unknown_self_fraction
                                     float64  these times divided by device_total_ns and device_self_ns
         has_call_stack              bool     whether at least one call has a recorded call stack
@@ -221,7 +222,7 @@ def _sums_and_busy(  # noqa: PLR0913 -- what belongs together, in columns
     around: _Rows,
     is_eligible: pl.Expr,
 ) -> pl.DataFrame:
-    """Add busy times to `_sums`: how long at least one kernel or copy ran, with and without inner operators."""
+    """Add busy times to `_sums`: how long at least one kernel or copy ran, with and without the work of inner operators."""
     sums = _sums(described, keys, is_eligible)
     groups = described.select(keys).join(
         sums.select(keys).with_row_index("group"), on=keys, how="left", nulls_equal=True, maintain_order="left"

@@ -19,7 +19,7 @@ from holotrace.units import counted, percent_text
 TOP_OPERATORS = 20
 _QUESTION = QUESTION.question
 _EXPLANATIONS = {
-    "device": "Device work launched by the operator itself, and by operators inside it, over all calls and ranks",
+    "device": "Time of the device work that the operator itself and operators inside it launched, over all calls and ranks",
     "host": "Host time of the operator itself, and of operators and calls inside it, over all calls and ranks",
 }
 _PARTS: dict[str, tuple[tuple[str, str, str], ...]] = {
@@ -54,7 +54,7 @@ def plot_operators(
     chosen = side or ("host" if table["device_self_ns"].null_count() == len(table) else "device")
     shown = _with_parts(table, chosen).head(top)
     if shown.is_empty():
-        return empty_figure(_QUESTION, "Nothing ran on a device, or it was not recorded.", theme)
+        return empty_figure(_QUESTION, "No device work was recorded.", theme)
     size, unit = largest_unit(shown[f"{chosen}_total_ns"].to_list())
     hovers = [_hover(row, chosen) for row in shown.iter_rows(named=True)]
     parts = [

@@ -13,9 +13,12 @@ QUESTION = Analysis(
     definitions=(
         (
             "device, itself",
-            "kernels, copies and memsets that the operator itself launched; parallel work all counts in full",
+            "summed durations of kernels, copies and memsets that the operator itself launched, even if they overlap",
         ),
-        ("device, with inner", "the same, including the work of operators inside it; nested calls all count in full"),
+        (
+            "device, with inner",
+            "the same, plus the work of operators inside it; work in nested calls of one operator counts in each call",
+        ),
         ("device busy", "time in which at least one kernel, copy or memset of the operator itself runs"),
         ("host, itself", "time in the operator outside inner operators, and outside runtime and driver calls"),
         ("eligible", "whether the operator's name suggests that tensor or matrix cores could do some of its work"),

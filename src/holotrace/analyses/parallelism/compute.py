@@ -67,7 +67,7 @@ _PER_GROUP: dict[str, pl.DataType | type[pl.DataType]] = {
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Parallelism(Result):
-    """The parallelism axes of a job, and the communication on each axis that computation does not hide.
+    """The parallelism axes of a job and, for each axis, the communication that computation does not hide.
 
     per_axis         one row per rank and axis, sorted by both; the rows of a rank add up to its exposed time:
 
@@ -77,7 +77,7 @@ class Parallelism(Result):
         exposed_ns    int64  time in which the rank communicates but does not compute; the sum of the three times below
         wait_ns       int64  waiting for other ranks
         transfer_ns   int64  moving data
-        unmatched_ns  int64  in calls that no other rank recorded: waiting or moving data
+        unmatched_ns  int64  time in calls that no other rank recorded, so it may be waiting or moving data
 
     per_step         the same by step, without call_count: rank, step (null if none), axis, exposed_ns and its parts
 
@@ -90,7 +90,7 @@ class Parallelism(Result):
         process_group  str
         group_size     int64
         axis           str
-        named_by       str        description, equal groups, collectives, or nothing
+        named_by       str        what determined the axis: description, equal groups, collectives, or nothing
         candidates     list[str]  possible axes
         collectives    list[str]  collectives that the group runs for this axis
 
@@ -102,17 +102,18 @@ class Parallelism(Result):
         bubble_fraction    float64  bubble_ns / step_ns
         expected_fraction  float64  (p - 1) / (m + p - 1) for a schedule with p equal stages and m microbatches
 
-    per_expert_rank  one row per rank of an expert-parallel group with recorded splits or grouped matrix products:
+    per_expert_rank  one row per expert-parallel group and rank, for ranks that recorded split sizes of all-to-alls or
+                     the shapes of grouped matrix products:
 
-        process_group       str      null if the experts' group is unknown; all ranks with grouped products are then
-                                     compared
+        process_group       str      null if the experts' group is unknown; then, all ranks with grouped products are
+                                     compared with each other
         rank                int32
         call_count          int64    all-to-alls with recorded splits
         sent_tokens         int64
         received_tokens     int64
         imbalance           float64  tokens received for this rank's experts, divided by the group's mean
         product_count       int64    grouped matrix products
-        computed_tokens     int64    rows of these products; a token counts once in each product
+        computed_tokens     int64    rows of these products; a token that is in several products counts in each of them
         expert_count        int64    largest number of experts in one product
         computed_imbalance  float64  computed_tokens divided by the group's mean
 
@@ -136,10 +137,10 @@ class Parallelism(Result):
 def parallelism(trace: Trace, *, executor: Executor = IN_PROCESS) -> Parallelism:
     """Find the axis of every process group, and divide exposed communication among the axes.
 
-    The description of a group (`mesh_tp`, `DATA_PARALLEL_GROUP`) determines its axis. A group without a description has
-    the same axis as described groups of equal size and stride or, as a last resort, the axis that its collectives
-    suggest. If two axes fit, both are candidates, and the axis is `unknown`. A group with several purposes, such as
-    all-to-alls of experts and all-reduces of gradients, has one axis for each purpose.
+    The description of a group (`mesh_tp`, `DATA_PARALLEL_GROUP`) determines its axis. A group without a description
+    gets the axis of the described groups of equal size and stride. If there are none, its collectives suggest the axis.
+    If two axes fit, both are candidates, and the axis is `unknown`. A group with several purposes, such as all-to-alls
+    of experts and all-reduces of gradients, has one axis for each purpose.
 
     Time is exposed if the rank communicates but does not compute. Every exposed nanosecond counts toward exactly one
     call, so the times of the axes add up to the total. While several calls run at once, the time counts toward the

@@ -30,9 +30,9 @@ def per_expert_rank(calls: pl.DataFrame, tokens: pl.DataFrame, products: pl.Data
         computed_imbalance  rows of the rank's grouped matrix products / mean over the ranks of its group
 
     A token is a row of the tensor that an all-to-all splits. It counts each time it is sent, to its expert and back. It also
-    counts once in each matrix product of its expert, so the number of rows is comparable only between ranks. Padding counts,
-    too. `imbalance` ignores tokens on the way back, because each rank gets back as many tokens as it has sent, even if the
-    experts are uneven.
+    counts once in each matrix product of its expert, so numbers of rows can be compared between ranks, but not with numbers
+    of tokens. Padding counts, too. `imbalance` ignores tokens on the way back, because each rank gets back as many tokens as
+    it has sent, even if some experts receive more tokens than others.
 
     Args:
         calls: with rank, event_index, axis and process_group.
@@ -85,7 +85,7 @@ def _are_ways_back(exchanges: Iterable[tuple[int, int]]) -> Iterator[bool]:
 
 
 def _to_experts() -> pl.Expr:
-    """Return the tokens that a rank's experts receive, divided by the mean of its group.
+    """Return the tokens that a rank's experts receive, divided by the mean over the ranks of its group.
 
     A recording may begin while the tokens are at the experts, so the first all-to-all may already return them. On the
     way back, all ranks receive about the same number of tokens. So the direction in which the ranks differ more is the

@@ -1,6 +1,6 @@
 """Count the rows that a rank's experts compute, from the shapes of grouped matrix products.
 
-    aten::_grouped_mm(self [M, K], mat2 [G, K, N], offs [G])   M rows among G experts; `offs` is data and is not recorded
+    aten::_grouped_mm(self [M, K], mat2 [G, K, N], offs [G])   M rows among G experts; the values of `offs` are not recorded
     aten::_grouped_mm(self [G, M, K], mat2 [G, K, N])          M rows for each of G experts
 
 Products of [K, M] and [M, N] do not count, because the backward pass uses them to compute weight gradients. Source:

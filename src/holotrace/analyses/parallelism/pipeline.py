@@ -65,7 +65,10 @@ def _stages(groups: Mapping[int, list[int]]) -> pl.DataFrame:
 
 
 def _microbatches(calls: pl.DataFrame, stages: pl.DataFrame) -> pl.DataFrame:
-    """Return the number of messages from one stage to the next in each step: the largest number on any rank."""
+    """Return, for each pipeline and step, the largest number of forward messages that any rank sends or receives.
+
+    Forward messages go from one stage to the next.
+    """
     place = stages.select("group", "rank", "stage")
     messages = calls.filter((pl.col("axis") == "pp") & pl.col("collective").is_in(POINT_TO_POINT))
     ends = messages.join(place, on=["group", "rank"]).join(

@@ -22,6 +22,6 @@ QUESTION = Analysis(
         ("waiting", "exposed time until the last rank has arrived; exposed time after that is transfer"),
         ("bubble", "exposed waiting in the sends and receives of a pipeline; transfers do not count"),
         ("expected", "bubble of p equal stages and m microbatches, as a share of the step: (p - 1) / (m + p - 1)"),
-        ("imbalance", "tokens that a rank's experts receive, divided by the mean of its group"),
+        ("imbalance", "tokens that a rank's experts receive, divided by the mean over the ranks of its group"),
     ),
 )

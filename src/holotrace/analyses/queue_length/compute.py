@@ -44,7 +44,7 @@ class QueueLength(Result):
         device        int32
         stream        int64
         time_ns       int64
-        event_index   uint32   the launch call, if work enters the queue; the work, if it leaves the queue
+        event_index   uint32   the launch call if the work enters the queue, or the work itself if it leaves the queue
         work_index    uint32   event_index of the work
         queue_length  int64    length after this change; 0 or more
 
@@ -52,21 +52,21 @@ class QueueLength(Result):
 
         rank, device, stream                       as above
         work_count                                 int64    kernels, copies and memsets of the stream
-        unknown_launch_count                       int64    work without a recorded launch, which enters no queue
+        unknown_launch_count                       int64    work whose launch was not recorded; it enters no queue
         early_start_count                          int64    work that, according to the clocks, begins before its launch
         window_ns                                  int64    from the first change to the last change
-        waiting_fraction                           float64  0..1, share of the window in which work waits
+        waiting_fraction                           float64  0..1, share of window_ns during which at least one launch waits
         mean_length, std_length                    float64
         p25_length, median_length, p75_length      float64
         max_length                                 int64
         full_ns                                    int64    time in which at least `full_length` launches wait
-        full_fraction                              float64  0..1 of the window
+        full_fraction                              float64  0..1, full_ns / window_ns
 
     change_weighted  the same statistics without weights, over the lengths after each change, as in HTA:
 
         rank, device, stream                       as above
         change_count, min_length, max_length       int64
-        mean_length, std_length                    float64  std_length is the sample standard deviation, 0 for one change
+        mean_length, std_length                    float64  std_length: sample standard deviation, 0 for one change
         p25_length, median_length, p75_length      float64  interpolated linearly between two lengths
 
     findings   one sentence per rank without device work

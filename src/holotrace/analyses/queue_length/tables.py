@@ -9,7 +9,7 @@ from holotrace.questions.tables import View, one_device_hidden
 
 
 def queues_per_stream(result: QueueLength) -> pl.DataFrame:
-    """Return the length of each stream's queue, and the share of the time in which work waits."""
+    """Return the length of each stream's queue, and the share of time during which any work waits."""
     rounded = result.time_weighted.with_columns(pl.col("mean_length").round(2), pl.col("median_length").cast(pl.Int64))
     columns = ("waiting_fraction", "mean_length", "median_length", "max_length", "full_ns", "work_count")
     return one_device_hidden(rounded.select("rank", "device", "stream", *columns, "unknown_launch_count"))

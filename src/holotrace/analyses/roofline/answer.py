@@ -10,7 +10,7 @@ from holotrace.units import duration_text, percent_text
 
 
 def answer(result: Roofline) -> str:
-    """Name the operator furthest above its lower bound, and say for how much of the time costs are known."""
+    """Name the operator furthest above its lower bound, and give the share of the time for which costs are known."""
     known = result.per_operator.filter(pl.col("gap_ns") > 0)
     busy = total(result.per_rank, "busy_ns")
     covered = result.per_rank.select((pl.col("covered_fraction") * pl.col("busy_ns")).sum()).item()

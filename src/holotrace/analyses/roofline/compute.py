@@ -55,8 +55,8 @@ class Roofline(Result):
         flops_per_s        float64
         moved_bytes_per_s  float64
         flops_per_byte     float64  intensity
-        bound              str      compute or memory, whichever takes longer at peak rates; null if bytes, or FLOPs of products,
-                                    are unknown
+        bound              str      compute or memory, whichever takes longer at peak rates; null if the bytes, or
+                                    the FLOPs of a matrix product, are unknown
         floor_ns           int64    lower bound of busy_ns at the peak rates of the device
         roofline_fraction  float64  floor_ns / busy_ns; above 1 only with a contradiction
         gap_ns             int64    busy_ns - floor_ns
@@ -67,7 +67,7 @@ class Roofline(Result):
     per_module   one row per rank, module and phase, sorted by rank, the largest gap_ns first; empty without modules:
 
         rank, module, phase  the innermost nn.Module, such as Linear_3; backward work counts toward the module of its
-                             forward operator. phase is null for an inferred layer's kernels without a known operator
+                             forward operator. phase is null for kernels of an inferred layer whose operator is unknown
         call_count           int64
         busy_ns, floor_ns, gap_ns, covered_fraction  as in per_rank
 
@@ -91,7 +91,7 @@ class Roofline(Result):
         floor_ns               int64    sum over the operators with a lower bound
         gap_ns                 int64    busy_ns of these operators - floor_ns
         contradicted_ns        int64    busy_ns of operators whose lower bound exceeds their time
-        without_tensor_cores_ns  int64  busy_ns of products whose kernels ran on ordinary cores
+        without_tensor_cores_ns  int64  busy_ns of matrix products that tensor cores could compute, but ordinary cores did
         earlier_ns             int64    time of work launched before the recording; not part of per_operator
 
     peaks      the rates from which the lower bounds are computed, one row per rank and resource:
@@ -103,7 +103,7 @@ class Roofline(Result):
         peak_bytes_per_s  float64  null except for memory
         attainable_flops_per_s  float64  the best rate that the vendor measured for products; null if none was published
         attained_flops_per_s    float64  the best rate of products in this trace; null without products of 10 µs or more
-        attained_bytes_per_s    float64  best memory rate in this trace, among calls that move over twice the cache size
+        attained_bytes_per_s    float64  best memory rate in this trace, among calls that move more than twice the cache size
         source     str      data sheet with its date, or "attained in this trace"
 
     findings   the share of time with known costs on each rank, contradictions, unknown devices, and missing data
@@ -166,7 +166,8 @@ def plan(*, device: str | None = None) -> Plan[_Partial, Roofline]:
 
 def _one_rank(rank_trace: RankTrace, *, device: str | None) -> _Partial:
     if device_rows(rank_trace).is_empty() and cut_off_text(rank_trace):
-        raise no_device_work(rank_trace, "roofline")  # the host may only have launched the work
+        # The host operators may have launched kernels that are missing, instead of computing themselves.
+        raise no_device_work(rank_trace, "roofline")
     rank = pl.lit(rank_trace.rank, pl.Int32).alias("rank")
     name, known = _device(rank_trace, device)
     per_module = summed_operators(rank_trace)

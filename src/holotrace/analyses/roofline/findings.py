@@ -15,7 +15,7 @@ _MOST_REASONS = 3
 def findings_of(
     per_operator: pl.DataFrame, steps: pl.DataFrame, totals: dict[str, Any], peaks: Peaks, *, on_device: bool
 ) -> tuple[str, ...]:
-    """Return the findings of one rank; the first states for how much of the time costs are known."""
+    """Return the findings of one rank; the first finding states the share of the time for which costs are known."""
     rank = f"rank {totals['rank']}"
     return tuple(
         f"{rank}: {sentence}"

@@ -31,7 +31,7 @@ def modules_of_calls(rank_trace: RankTrace, calls: pl.DataFrame) -> pl.Series:
 
 
 def layers_without_operators(rank_trace: RankTrace) -> pl.DataFrame:
-    """Return the inferred layers of graph replays, with the time of their kernels without a known operator.
+    """Return the inferred layers of graph replays, each with the total time of its kernels whose operator is unknown.
 
     Returns:
         module, call_count (replays of the layer), busy_ns (without communication).

@@ -11,8 +11,14 @@ QUESTION = Analysis(
     question="How far is each operator from the limits of the device?",
     section="Work",
     definitions=(
-        ("operations, bytes", "of one call, from the shapes of its inputs; every tensor is read or written once"),
-        ("lower bound", "operations / peak or bytes / bandwidth, whichever is longer, over all calls"),
+        (
+            "operations, bytes",
+            "of one call, computed from the shapes of its inputs as if it accessed every tensor once",
+        ),
+        (
+            "lower bound",
+            "for each call, the longer of operations / peak rate and bytes / bandwidth; summed over all calls",
+        ),
         (
             "above the bound",
             "time of the operator's work minus its lower bound: the time that a perfect kernel would save",

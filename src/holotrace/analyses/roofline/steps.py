@@ -14,7 +14,7 @@ from holotrace.store.trace import RankTrace
 
 
 def per_step(rank_trace: RankTrace, costed: CostedCalls, peaks: Peaks) -> pl.DataFrame:
-    """Return the FLOPs of matrix products in each step, as numbers and as shares of the devices' peak.
+    """Return, for each step, the FLOPs of its matrix products and its MFU and HFU.
 
     The HFU is the time that the products of a step would take at peak rate, summed over the precisions, divided by the length
     of the step and by the number of devices. The MFU is the HFU without recomputation. MFU and HFU are null if a peak is

@@ -12,7 +12,7 @@ from holotrace.questions.answers import Largest, largest, total
 from holotrace.units import duration_text, percent_text
 
 _MUCH = 0.1
-"""If a rank spends more time in a line than the median rank, by at least this share of a step, the answer names it."""
+"""The answer names a line if a rank spends more time in it than the median rank, by at least this share of a step."""
 
 
 def answer(result: SourceLines) -> str:
@@ -33,7 +33,7 @@ def answer(result: SourceLines) -> str:
 
 
 def idle_text(result: SourceLines) -> str:
-    """Say which line runs during the largest part of the devices' idle time; empty if there is no such time."""
+    """Name the line that runs during the largest part of the devices' idle time; empty if no idle time has a line."""
     if not total(result.per_line.drop_nulls("file"), "device_idle_ns"):
         return ""
     idle = _largest_known(result.per_line, "device_idle_ns")

@@ -31,9 +31,9 @@ _ONLY_OPERATORS = "only operators have call stacks, so time outside operators ha
 class SourceLines(Result):
     """The time of each line of the user's code, on the host and on the devices.
 
-    A thread's time counts toward the innermost function of the user's Python code that the thread runs. PyTorch records
-    only the first line of each function, so this line represents the function. Time and work without a known line are
-    in a row in which file, line and function are null.
+    A thread's time counts toward the innermost function on its stack that belongs to the user's Python code. PyTorch
+    records only the first line of each function, so this line represents the function. Time and work without a known
+    line are in a row in which file, line and function are null.
 
     per_line   one row per rank and line, sorted by rank, the longest host_self_ns first:
 
@@ -42,8 +42,8 @@ class SourceLines(Result):
         line                     int64    first line of the function; for a generator, the line at which it resumed
         function                 str
         call_count               int64    calls of the function; null if only operators have stacks
-        host_self_ns             int64    time in which the line is the innermost user line of any thread; the rows of a rank
-                                          add up to the recorded time of its threads
+        host_self_ns             int64    time in which the line is the innermost user line of a thread, summed over the threads;
+                                          the rows of a rank add up to the recorded time of its threads
         host_python_ns           int64    part of host_self_ns outside operators, runtime calls and waits: Python and built-in
                                           functions
         host_blocked_ns             int64    part of host_self_ns in which the thread waits for a device, another rank or another
@@ -51,22 +51,23 @@ class SourceLines(Result):
         backward_host_self_ns    int64    part of host_self_ns in the backward pass of operators that the line called
         host_total_ns            int64    from call to return; recursive calls count once; null if only
                                           operators have stacks
-        device_self_ns           int64    kernels, copies and memsets launched while the line was the innermost user line, or in
-                                          the backward pass of operators that the line called; overlapping work all counts in full
-        device_self_busy_ns      int64    time in which any of this work runs on a device
+        device_self_ns           int64    summed durations, even if they overlap, of the kernels, copies and memsets launched
+                                          while the line was the innermost user line, or in the backward pass of operators
+                                          that the line called
+        device_self_busy_ns      int64    time in which at least one of these kernels, copies or memsets runs
         backward_device_self_ns  int64    part of device_self_ns in the backward pass
-        device_total_ns          int64    kernels, copies and memsets launched by the line or by functions that it called; null if
-                                          only operators have stacks
-        device_idle_ns           int64    time in which a device has nothing to do, and the thread that will launch its
-                                          next work runs this line; ends when the launch returns
+        device_total_ns          int64    summed durations of the kernels, copies and memsets launched by the line or by functions
+                                          that it called; null if only operators have stacks
+        device_idle_ns           int64    time in which a device is idle while the thread that will launch the device's next work
+                                          runs this line; time after the launch call returns does not count
         callees                  str      the three longest-running functions and operators that the line called, joined by `; `
         step_fraction            float64  0..1, share of the steps' time in which the line is the innermost user line of a thread
 
     per_callee  one row per rank, line and callee of the line, in the order of per_line:
 
         rank, file, line, function
-        callee          str    operator, function or module directly below the line; null for the line itself; in the backward
-                               pass, autograd's function
+        callee          str    operator, function or module that the line called directly, or in the backward pass, autograd's
+                               function; null for the line itself
         call_count      int64  null for the line itself
         host_self_ns, host_blocked_ns, device_self_ns  int64  as above; the callees of a line add up to the line's times
 
@@ -74,7 +75,7 @@ class SourceLines(Result):
 
         rank, file, line, function, callee
         own_ns_per_step      int64  host_self_ns - host_blocked_ns in the steps, divided by the number of steps
-        typical_ns_per_step  int64  own_ns_per_step of the median rank, or of the faster of the two middle ranks
+        typical_ns_per_step  int64  own_ns_per_step of the median rank; with an even number of ranks, the lower of the two medians
         excess_ns_per_step   int64  own_ns_per_step - typical_ns_per_step, above 0
         excess_fraction      float64  excess_ns_per_step as a share of the rank's mean step
 

@@ -22,7 +22,7 @@ EXCESS = {
 
 
 class RankTimes(NamedTuple):
-    """The times of a rank's lines in steps (`KEYS` and own_ns, without waits), and the number and total length of the steps."""
+    """The times that a rank spends in lines during steps (`KEYS`, own_ns: without waits), and the number and length of steps."""
 
     own: pl.DataFrame
     step_count: int

@@ -78,7 +78,7 @@ def _cut(host: pl.DataFrame, begin: _Rows, finish: _Rows) -> pl.DataFrame:
 
 
 def _without(begin: _Rows, finish: _Rows, own: pl.DataFrame) -> Intervals:
-    """Return the intervals, within the windows, during which the thread runs nothing."""
+    """Return the parts of the windows from `begin` to `finish` during which the thread of `own` runs nothing."""
     ends = np.concatenate([[np.iinfo(np.int64).min], own["end_ns"].to_numpy()])
     starts = np.concatenate([own["start_ns"].to_numpy(), [np.iinfo(np.int64).max]])
     holes = starts > ends

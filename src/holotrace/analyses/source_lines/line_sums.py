@@ -87,7 +87,7 @@ def _sorted(per_line: pl.DataFrame, per_callee: pl.DataFrame, *, has_work: bool)
 
 
 def _described(known: HostLines, row: pl.Series) -> pl.DataFrame:
-    """Return the line and the callee of each of these rows, and whether the time is backward, waiting or Python time."""
+    """Return the line and the callee of each row, and whether its time is spent in the backward pass, waiting or in Python."""
     at = row.to_numpy()
     return pl.DataFrame(
         {

@@ -50,7 +50,7 @@ def _with_line(table: pl.DataFrame, *first: str) -> pl.DataFrame:
 VIEWS = (
     View("Lines of code, over all ranks", lines_over_ranks, "host_self_ns"),
     View(
-        "Calls that take longer on one rank than on the median rank, per step",
+        "Calls that take longer per step on one rank than on the median rank",
         longer_than_other_ranks,
         "excess_ns_per_step",
     ),

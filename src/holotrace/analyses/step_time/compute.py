@@ -67,7 +67,7 @@ class StepTime(Result):
         rank         int32
         category     str      kernel, memcpy, memset, communication, runtime, dataloader, cpu or other
         mean_ns      float64  per step
-        fraction     float64  0..1 of the mean step; null if the mean step is 0
+        fraction     float64  0..1, share of the mean step; null if the mean step is 0 ns long
 
     jitter    the difference of each step from the typical step of its rank, in the order of `per_step`:
 
@@ -77,10 +77,11 @@ class StepTime(Result):
         duration_ns         int64
         typical_ns          int64  median duration of the rank's steady steps
         excess_ns           int64  duration_ns - typical_ns
-        category            str    the category that exceeds its median time in steady steps the most; null if none does
+        category            str    the category whose time exceeds its median in steady steps by the most; null if none
+                                   exceeds it
         category_excess_ns  int64  excess of this category
-        event               str    the event of this category whose self time exceeds its median in steady steps the most (for
-                                   `other`, a Python function); null in steady steps, or if unknown
+        event               str    the event of this category whose self time exceeds its median in steady steps by the most;
+                                   for `other`, a Python function; null in steady steps, or if unknown
         event_excess_ns     int64  excess of this event
 
     findings  missing steps, ignored steps, and missing data

@@ -62,7 +62,7 @@ def _step_kind(is_long: pl.Series) -> pl.Series:
 
 
 def _with_category(kinds: pl.DataFrame, typical: pl.DataFrame) -> pl.DataFrame:
-    """Add the typical and the excess duration, and the category that exceeds its typical time the most."""
+    """Add the typical and the excess duration, and the category whose time exceeds its typical time by the most."""
     parts = [name for name in kinds.columns if name.endswith(_PART)]
     excess = kinds.select(pl.col(part) - typical.item(0, part) for part in parts).to_numpy()
     largest = excess.argmax(axis=1)
@@ -74,7 +74,7 @@ def _with_category(kinds: pl.DataFrame, typical: pl.DataFrame) -> pl.DataFrame:
 
 
 def _grown_events(rank_trace: RankTrace, steps: pl.DataFrame) -> pl.DataFrame:
-    """Return, for warm-up and outlier steps, the event with the largest increase of time, and this increase."""
+    """Return, for warm-up and outlier steps, the event whose time exceeds its typical time by the most, and this excess."""
     is_steady = (steps["step_kind"] == "steady").to_numpy()
     found: list[tuple[int, str, int]] = []
     for (category,), apart in steps.filter(pl.col("step_kind") != "steady").group_by("category"):
@@ -97,7 +97,7 @@ def _with_equal_names(rank_trace: RankTrace, times: pl.DataFrame) -> pl.DataFram
 
 
 def _grown_event(times: pl.DataFrame, is_steady: npt.NDArray[np.bool_], row: int) -> tuple[int, int, int]:
-    """Return the row, the name whose time exceeds its median over the steady steps the most, and this excess."""
+    """Return `row`, the name of the event whose time in this step most exceeds its median in steady steps, and the excess."""
     names = times.filter(pl.col("row") == row)["name"].unique().sort()
     if names.is_empty():
         return row, 0, 0

@@ -14,7 +14,7 @@ QUESTION = Analysis(
         ("step", "from the start of ProfilerStep#N to the end of the last device work that the step launched"),
         (
             "kernels, copies, memsets",
-            "time in which a device runs such work; if several kinds run, the first in this order counts",
+            "time in which a device runs work of this kind; if several kinds run at once, the time counts toward the first kind",
         ),
         ("communication", "time in which a collective runs, and none of the above: exposed communication"),
         ("runtime", "time in which the host is in the CUDA or HIP runtime or driver, and none of the above"),
@@ -22,7 +22,7 @@ QUESTION = Analysis(
         ("operators", "time in which an operator runs on the host, and none of the above"),
         (
             "outlier",
-            "a step that is over 25 % and also over 5 robust standard deviations longer than the rank's median step",
+            "a step that is longer than the rank's median step by over 25 % and by over 5 robust standard deviations",
         ),
         ("warm-up", "outliers at the beginning of the recording"),
         ("typical step", "the median of the steady steps, which are neither warm-up nor outliers"),

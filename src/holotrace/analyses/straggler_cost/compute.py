@@ -73,12 +73,12 @@ class StragglerCost(Result):
 
         step
         step_ns          int64    recorded, from the first start to the last end over all ranks
-        replayed_ns      int64    T: a replay of the operations without launch delays, and without waiting for ranks that were
-                                  not recorded
+        replayed_ns      int64    T: length in a replay without launch delays, and without waiting for ranks that were not
+                                  recorded
         ideal_ns         int64    T_ideal
         slowdown         float64  replayed_ns / ideal_ns
-        replay_error_fraction  float64  difference between step_ns and a replay with all recorded times and start times, as a
-                                        share of step_ns
+        replay_error_fraction  float64  difference between step_ns and the length in a replay that keeps all recorded times
+                                        and start times, as a share of step_ns
 
     per_kind         one row per kind of operation, the costliest first:
 
@@ -154,7 +154,7 @@ def _combine(ranks: dict[int, RankOperations]) -> StragglerCost:
 
 
 def _unmatched(operations: pl.DataFrame, dependencies: Dependencies) -> tuple[str, ...]:
-    """Say how much time the ranks spend in communication with ranks that were not recorded."""
+    """State how much time the ranks spend in communication with ranks that were not recorded."""
     alone = operations.filter(dependencies.is_alone)
     if alone.is_empty() or operations["rank"].n_unique() == 1:
         return ()
@@ -204,9 +204,9 @@ _Workers = dict[int, tuple[int, int, list[Int64Array]]]
 def _workers(
     operations: pl.DataFrame, by_stage: Mapping[object, Int64Array], by_replica: Mapping[object, Int64Array]
 ) -> _Workers:
-    """Return dp_rank, stage and step lengths of each rank.
+    """Return, for each rank, its dp_rank, its stage, and the step lengths in two replays.
 
-    The step lengths are those of a job in which only the rank's replica, or only its stage, keeps its recorded times.
+    In the first replay, only the rank's replica keeps its recorded times; in the second replay, only its stage does.
     """
     places = operations.select("rank", "dp_rank", "stage").unique().sort("rank")
     return {

@@ -18,14 +18,14 @@ WORST_WORKERS = 0.03
 
 
 class Scenarios:
-    """The lengths of a job's steps with recorded times, with ideal times for all operations, and with ideal times for some.
+    """The step lengths of a job with recorded times, with ideal times for all operations, and with ideal times for some.
 
     Communication with ranks that were not recorded takes its ideal time, because its recorded time may include waiting for these
     ranks.
 
     replayed_ns   length of each step with recorded times, but without launch delays, sorted by step number
-    unchanged_ns  the same with the recorded times of all communication and the recorded start of each rank in each step
-    ideal_ns      the same if all operations take their ideal time
+    unchanged_ns  the same, but with the recorded start of each rank in each step, and without ideal times for any communication
+    ideal_ns      length of each step if all operations take their ideal time
     """
 
     def __init__(self, operations: pl.DataFrame, dependencies: Dependencies) -> None:
@@ -47,7 +47,7 @@ class Scenarios:
         return self._replay.step_ns(np.where(rows, self._ideal, self._work))
 
     def slowdown(self, steps: Int64Array) -> float | None:
-        """Return the mean of these steps as a multiple of the ideal mean; None if the ideal mean is 0."""
+        """Return the mean length of these steps as a multiple of the mean ideal length; None if the mean ideal length is 0."""
         ideal = self.ideal_ns.mean()
         return float(steps.mean() / ideal) if ideal > 0 else None
 

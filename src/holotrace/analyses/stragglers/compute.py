@@ -74,8 +74,8 @@ _PER_STEP = {
 class Stragglers(Result):
     """How long the ranks wait for each other in collectives.
 
-        wait of a rank  from the start of the rank to the start of the last rank, as in `collectives`
-        skew of a rank  from the start of the first rank to the start of the rank: the longest wait - the rank's wait
+        wait of a rank  time from the rank's start in a collective to the last rank's start, as in `collectives`
+        skew of a rank  time from the first rank's start in a collective to the rank's start: longest wait - the rank's wait
 
     per_rank  one row per rank with a collective that another rank also recorded, sorted by rank:
 
@@ -85,9 +85,9 @@ class Stragglers(Result):
         mean_wait_ns      float64  mean wait per collective
         mean_skew_ns      float64  mean skew per collective
         last_count        int64    collectives in which this rank alone came last
-        last_fraction     float64  0..1 of the compared collectives
-        caused_wait_ns    int64    time that the other ranks waited in collectives in which the rank came last
-        caused_fraction   float64  0..1 of all waiting in the rank's collectives; null if no rank waits
+        last_fraction     float64  0..1, last_count / collective_count
+        caused_wait_ns    int64    time that the other ranks waited in the collectives in which this rank came last
+        caused_fraction   float64  0..1, caused_wait_ns as a share of all waiting in the rank's collectives; null if no rank waits
         is_straggler      bool     whether the rank waits at most half as long as the median rank, and causes most of the
                                    waiting in its collectives
         uncompared_ns     int64    time in sends and receives, and in collectives that no other rank recorded
@@ -385,7 +385,7 @@ def _nothing_compared(
     elif waited:
         yield "no rank has collectives; wait_causes lists the causes of waiting in sends and receives"
     elif any(len(of_one.communication.calls) for of_one in partials.values()):
-        yield "no rank has collectives, and no rank is known to wait in sends and receives"
+        yield "no rank has collectives, and no waiting in sends and receives was found"
     else:
         yield "no collectives were recorded, so it is unknown whether ranks wait for each other"
 

@@ -1,4 +1,4 @@
-"""The figure of the stragglers: how long after the first rank each rank arrives at collectives, on average."""
+"""The figure of the stragglers: the mean delay of each rank behind the first rank to arrive at a collective."""
 
 from __future__ import annotations
 
@@ -65,5 +65,5 @@ def _hover(row: dict[str, Any]) -> str:
         f"{exact_duration(row['mean_skew_ns'])} late on average<br>"
         f"last in {row['last_count']:,} of {counted(row['collective_count'], 'collective')}<br>"
         f"waits {exact_duration(row['wait_ns'])}<br>"
-        f"the others wait {exact_duration(row['caused_wait_ns'])} for it, {percent_text(row['caused_fraction'])}"
+        f"the others wait {exact_duration(row['caused_wait_ns'])} for it, {percent_text(row['caused_fraction'])} of all waiting"
     )
