@@ -121,7 +121,7 @@ def weight(rule: str) -> float:
 
 
 def rank_of(row: Mapping[str, Any]) -> tuple[bool, bool]:
-    """Return a sort key: first findings about the job, then those about the recording, last parts of other findings."""
+    """Return a sort key: findings about the job, then about the recording, then findings that are part of others."""
     return row["part_of"] is not None, row["rule"] in ABOUT_RECORDING
 
 
@@ -172,7 +172,7 @@ def _job_cases(evidence: JobEvidence, rules: Sequence[JobRule]) -> list[tuple[Jo
 
 
 def _job_groups(evidence: JobEvidence, found: Sequence[tuple[JobRule, JobCase]], last: Collection[int]) -> list[_Group]:
-    """Return a group for each case, in the same order; the cases numbered in `last` claim time after all others.
+    """Return a group for each case, in the same order; cases whose numbers are in `last` claim time after all others.
 
     Together, the cases cost at most the exposed communication.
     """
