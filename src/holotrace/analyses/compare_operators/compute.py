@@ -87,7 +87,7 @@ class OperatorComparison(Result):
     >>> from holotrace.testing import small_job
     >>> job = small_job()
     >>> holotrace.compare_operators(job.select([0]), job.select([1])).answer
-    '+200 µs per step from control to test in aten::mm, the largest difference.'
+    'From control to test, the time of aten::mm changed most: +200 µs per step.'
     """
 
     tree: pl.DataFrame
@@ -140,7 +140,7 @@ def compare_operators(
             time. By default, data loading and phases that launch no device work are always compared by host time.
         compat: "torch_tb_profiler" aligns the traces as the last version of the TensorBoard plugin did. The plugin
             compared only the first thread of the first rank of each trace, and aligned its nodes by name, in order of
-            time. A pair with different names is named `control → test`.
+            time. A pair of nodes with different names is named `control → test`.
         executor: processes each rank.
 
     Raises:

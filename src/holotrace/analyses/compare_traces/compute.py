@@ -75,7 +75,7 @@ class TraceComparison(Result):
     >>> from holotrace.testing import small_job
     >>> job = small_job()
     >>> holotrace.compare_traces(job.select([0]), job.select([1])).answer
-    '+400 µs from control to test in gemm, the largest difference.'
+    'From control to test, the time of gemm changed most: +400 µs.'
     """
 
     per_name: pl.DataFrame

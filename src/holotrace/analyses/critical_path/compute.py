@@ -292,7 +292,7 @@ _FINDINGS = (
     ),
     (
         pl.col("inferred_wait_count") > 0,
-        "timing alone suggests {inferred_waits} of one stream for another: work began right after work on another stream, although it could have begun long before",
+        "timing alone suggests {inferred_waits} of one stream for another: the waiting work began right after work on the other stream, although it had been launched long before",
     ),
     (
         pl.col("unknown_launch_count") > 0,

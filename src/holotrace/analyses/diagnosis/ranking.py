@@ -72,8 +72,8 @@ _MOST_NAMED = 4
 """A caveat about rules that could not be checked names at most this many of them, and gives the number of the others."""
 
 _MOST_OF_WAITING = 2
-"""A cause makes a rank late if its cost on this rank is at most this many times the wait of the other ranks, or if it
-costs the other ranks at most half as much as this rank."""
+"""A cause makes a rank late in two cases: its cost on this rank is at most this many times the wait of the other ranks,
+or it costs the other ranks at most half as much as this rank."""
 
 _ABSORBED = 0.2
 """If a finding costs less than this share of the time that it explains, it is part of the finding that claimed most of
@@ -199,7 +199,8 @@ def _without_shared(
 ) -> tuple[list[_Group], list[list[RankCase]]]:
     """Return the cases that make no rank late and, for each finding in `of_job`, the cases that make its ranks late.
 
-    Otherwise, two findings would report the same delay: one for the late rank, and one for the ranks that wait for it.
+    Without this division, two findings would report the same delay: one for the late rank, and one for the ranks that
+    wait for it.
     """
     left = []
     of_delays: list[list[RankCase]] = [[] for _ in of_job]
