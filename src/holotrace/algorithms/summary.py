@@ -64,7 +64,7 @@ def summary_by_number(numbers: npt.NDArray[np.uint32], values: npt.NDArray[np.in
 
 
 def sum_or_null(name: str) -> pl.Expr:
-    """Return the sum of a column without its nulls; null if all values are null."""
+    """Return the sum of a column, ignoring nulls; null if all values are null."""
     return pl.when(pl.col(name).is_not_null().any()).then(pl.col(name).sum()).alias(name)
 
 

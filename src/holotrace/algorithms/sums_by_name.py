@@ -12,12 +12,13 @@ _KEYS_AND_VALUE = ("kind", "name", "duration_ns")
 
 
 def sums_by_name(events: pl.DataFrame, place: npt.NDArray[np.int64], is_marked: npt.NDArray[np.bool_]) -> pl.DataFrame:
-    """Count events and sum their durations by kind and name: for all events, and for events in marked windows.
+    """Count events and sum their durations by kind and name: once for all events, and once for those in marked windows.
 
     Args:
         events: kind, name, duration_ns, as in `holotrace.schema`; negative durations are treated as 0.
-        place: for each event, an index into `is_marked`, such as the number of its step, from 0; -1 for none.
-        is_marked: for each step or other window, whether it is marked.
+        place: for each event, the index of its window in `is_marked`, such as the number of its step, counted from 0;
+            -1 if the event is in no window.
+        is_marked: whether each window, such as a step, is marked.
 
     Returns:
         One row for each kind and name, in order of first occurrence:

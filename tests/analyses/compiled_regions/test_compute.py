@@ -60,7 +60,7 @@ def test_regions_costs_and_kernels():
     assert result.per_rank.rows() == [(0, 1, 40_000, 3, 15_000, 1, 27_000, 0.75)]
     assert result.per_kernel.rows() == [(0, "triton_poi_fused_add_0", "/cache/a.py", 3, 27_000, None)]
     assert result.findings == (
-        "rank 0: torch.compile compiled 1 time during the recording, for 40 µs",
+        "rank 0: torch.compile ran the compiler 1 time in the recording, for 40 µs",
         "rank 0: 1 region had been recompiled, because a guard failed",
         "rank 0: frame 0 was recompiled 1 time",
         f"rank 0: {WITHOUT_LOG}",
@@ -161,11 +161,14 @@ def test_the_time_of_compiling_belongs_to_regions_as_the_log_says():
 
 
 def test_a_frame_at_the_limit_of_recompilations_is_reported():
-    """Region 4/7 is the eighth version of frame 4, and torch.compile stops after eight versions; a finding says so."""
+    """Region 4/7 is the eighth version of frame 4, and torch.compile stops at eight versions; a finding says so."""
     trace = TraceBuilder().operator("Torch-Compiled Region: 4/7", start_us=0, duration_us=50).build()
     findings = holotrace.compiled_regions(trace).findings
 
-    assert "frame 4 was recompiled 7 times. By default, torch.compile stops after 8 versions" in findings[1]
+    assert (
+        "frame 4 was recompiled 7 times. By default, torch.compile stops recompiling a frame after 8 versions"
+        in findings[1]
+    )
 
 
 def test_generated_kernels_have_the_lines_of_the_log(tmp_path):

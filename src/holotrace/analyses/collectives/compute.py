@@ -103,7 +103,7 @@ class Collectives(Result):
         verdict                str      transfer-bound, skew-bound, mixed, or inconclusive
         late_rank              int32    the rank that came last most often; null if no rank waits
         late_fraction          float64  0..1, the share of instances in which late_rank came last
-        mergeable_count        int64    number of small calls that could be merged with the similar call just before
+        mergeable_count        int64    number of small calls that could be merged with a similar call just before them
         mergeable_ns           int64    latency and pauses that each rank would save if each series of such calls were
                                         merged into one call
 
@@ -116,7 +116,8 @@ class Collectives(Result):
         event_index             uint32
         start_ns                int64    on the rank's own clock
         duration_ns             int64
-        lateness_ns             int64    time since the first rank's arrival; null if the clocks are not exact enough
+        lateness_ns             int64    how much later this rank arrived than the first rank; null if the clocks are
+                                         not exact enough
         lateness_half_width_ns  int64    uncertainty of lateness_ns due to the clocks; null if unknown
         wait_ns                 int64    null if no other rank recorded the collective
         is_last                 bool     whether the other ranks waited only for this rank
@@ -134,12 +135,14 @@ class Collectives(Result):
         collective_count    int64
         wait_ns             int64    time spent waiting for other ranks
         last_count          int64    collectives in which this rank alone came last
-        caused_wait_ns      int64    time that the other ranks waited in these collectives
+        caused_wait_ns      int64    time that the other ranks waited in collectives in which this rank alone came last
         collective_ns       int64    time in which at least one collective runs
-        bus_bytes           int64    bytes sent over the rank's link, from the bus factors; null if a size is unknown
+        bus_bytes           int64    bytes sent over the rank's link, computed with the bus factors; null if a size is
+                                     unknown
         bus_bytes_per_s     float64  bus_bytes divided by the part of collective_ns in which data moves
 
-    per_fit         latency and bandwidth by size, one row per group and collective with enough sizes:
+    per_fit         latency and bandwidth, fitted over message sizes; one row per group and collective that has enough
+                    sizes:
 
         process_group, collective, instance_count, size_count,
         latency_ns, latency_low_ns, latency_high_ns, bus_bytes_per_s, low_bytes_per_s, high_bytes_per_s; a bandwidth is null
@@ -154,7 +157,8 @@ class Collectives(Result):
         bytes               int64    null if a size is unknown
         median_transfer_ns  float64
         median_bytes_per_s  float64
-        slowdown            float64  median, over all transfers, of the transfer time divided by the median time of its peers
+        slowdown            float64  median slowdown of the pair's transfers; the slowdown of a transfer is its time
+                                     divided by the median time of its peers
         is_slow             bool     whether the slowdown is an outlier; null with fewer than 3 transfers
 
     slow            hosts, links and groups that are slower than their peers:
@@ -201,13 +205,13 @@ def collectives(trace: Trace, *, steps: Sequence[int] | None = None, executor: E
         algorithm bandwidth = S / t
         bus bandwidth       = factor * S / t
 
-    in decimal GB/s. S and the factors are those of nccl-tests: 2 (n - 1) / n for all_reduce; (n - 1) / n for all_gather,
-    reduce_scatter, all_to_all, gather and scatter; 1 for broadcast, reduce, send and recv. For an uneven all-to-all, S
-    is the number of bytes that the splits send.
+    in decimal GB/s. S and the factor are defined as in nccl-tests. The factor is 2 (n - 1) / n for all_reduce;
+    (n - 1) / n for all_gather, reduce_scatter, all_to_all, gather and scatter; 1 for broadcast, reduce, send and recv.
+    For an uneven all-to-all with recorded splits, factor * S is the number of bytes that a rank sends to other ranks.
 
-    The verdict depends on how much of a collective's time, summed over all ranks, is spent waiting. With at most a
-    quarter, the collective is transfer-bound; with at least three quarters, skew-bound; in between, mixed. With fewer
-    than 3 instances, the verdict is inconclusive.
+    The verdict depends on how much of a collective's time, summed over all ranks, is spent waiting. If at most a
+    quarter of the time is waiting, the collective is transfer-bound; if at least three quarters is waiting, it is
+    skew-bound; in between, it is mixed. With fewer than 3 instances, the verdict is inconclusive.
 
     Args:
         trace: the job.

@@ -108,7 +108,7 @@ def _with_bandwidth(result: Collectives) -> pl.DataFrame:
 
 
 def _by_host(pairs: pl.DataFrame, ranks: pl.DataFrame) -> pl.DataFrame:
-    """Combine the pairs of ranks into pairs of hosts, with the medians of their bandwidths and slowdowns."""
+    """Combine the pairs of ranks into pairs of hosts, with the median bandwidth and slowdown of the pairs of ranks."""
     hosts = dict(zip(ranks["rank"].cast(pl.String), ranks["host"], strict=True))
     named = pairs.with_columns(pl.col("source", "destination").replace_strict(hosts, default="unknown host"))
     return named.group_by("collective", "source", "destination", maintain_order=True).agg(

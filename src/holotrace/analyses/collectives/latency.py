@@ -58,8 +58,8 @@ def mergeable(instances: pl.DataFrame, fits: pl.DataFrame) -> pl.DataFrame:
     Both messages must be small and have the same group, collective, element type and step, with a pause of at most one
     latency between them. A message is small if it has fewer bytes than latency * bandwidth: the latency is then longer
     than the transfer of the bytes. Without a fit, messages of at most `_TINY_BYTES` count as small, and their median
-    transfer time serves as the latency. Merging saves the latency, and the time between the end of the first message
-    and the start of the second.
+    transfer time serves as the latency. Merging two messages saves one latency, and the time between the end of the
+    first message and the start of the second.
 
     Returns:
         operation, is_mergeable bool, and saved_ns int64, sorted by operation.

@@ -36,17 +36,18 @@ def per_pair(calls: pl.DataFrame, groups: pl.DataFrame) -> pl.DataFrame:
     """Return how much data each rank sent to each other rank, and how long the transfers took.
 
     A matched send and receive are one transfer, counted at the sender. In an all-to-all, each rank makes one transfer to every
-    other rank that it sends data to. A transfer begins when the last rank enters the all-to-all, and ends when the first of its
-    two ranks leaves:
+    other rank that it sends data to. Such a transfer begins when the last rank of the group enters the all-to-all, and
+    ends when the sender or the receiver leaves, whichever leaves first:
 
-        transfer = the earlier end of the two ranks - the last start of all ranks
+        transfer = earlier end of sender and receiver - last start of all ranks
 
     If the clocks are not exact enough, all pairs of an all-to-all get the transfer time of the whole all-to-all.
 
-    The slowdown is the transfer time divided by the median time of the transfer's peers, which are the pairs of the same all-to-all,
-    or sends of the same size and type. It is null for sends of unknown size. Transfers within a host are compared only with other
-    transfers within a host, and transfers between hosts only with other transfers between hosts. A pair is slow if its median
-    slowdown is an outlier (`holotrace.enrich.job.outliers`).
+    The slowdown of a transfer is its time divided by the median time of its peers. The peers are all transfers of the
+    same all-to-all or, for a send, all sends of the same size and element type. A send of unknown size has no slowdown.
+    Transfers within a host are compared only with other transfers within a host, and transfers between hosts only with
+    other transfers between hosts. A pair is slow if its median slowdown is an outlier
+    (`holotrace.enrich.job.outliers`).
 
     Args:
         calls: `JobCalls.calls` with the column `operation` added.
@@ -86,7 +87,7 @@ def slow_pairs(pairs: pl.DataFrame) -> tuple[str, ...]:
 
 
 def left_out(calls: pl.DataFrame) -> tuple[str, ...]:
-    """If `per_pair` leaves out all-to-all transfers, say how many it contains."""
+    """If `per_pair` leaves out some all-to-all transfers, say how many transfers it contains."""
     counted = (pl.col("collective") == "all_to_all") & (pl.col("group_size") <= MOST_RANKS)
     total = calls.filter(counted)["group_size"].sum()
     sentence = f"the table of rank pairs covers only the first {MOST_TRANSFERS:,} of {total:,} all-to-all transfers; choose fewer steps"
@@ -152,7 +153,7 @@ def _exchanges(calls: pl.DataFrame, groups: pl.DataFrame) -> pl.DataFrame:
 
 
 def _divided(calls: pl.DataFrame, groups: pl.DataFrame) -> pl.DataFrame:
-    """Return the all-to-alls of known split sizes, with the lists destination_rank and split, and total, their sum."""
+    """Return the all-to-alls of known split sizes, with lists destination_rank and split, and the sum of split."""
     members = groups.select("group", pl.col("ranks").alias("destination_rank"))
     size, listed = pl.col("group_size"), pl.col("in_splits")
     known = (

@@ -14,7 +14,7 @@ QUESTION = Analysis(
         ("waits", "from a rank's arrival in a collective to the arrival of the last rank, summed over ranks"),
         (
             "transfer",
-            "from the arrival of the last rank to the end of the collective; only then can all ranks move data",
+            "from the arrival of the last rank, before which not all ranks can move data, to the end of the collective",
         ),
         ("message", "size of the whole array that the collective processes, as defined by nccl-tests"),
         ("algorithm bandwidth", "message / transfer, in decimal units (1 GB/s is 1e9 bytes/s)"),
@@ -30,7 +30,7 @@ QUESTION = Analysis(
             "mergeable",
             "small calls in a row; merging a call with the previous one saves its latency and the pause before it",
         ),
-        ("lateness", "how much later than the first rank a rank arrived; empty if the clocks are not exact enough"),
+        ("lateness", "how much later a rank arrived than the first rank; empty if the clocks are not exact enough"),
     ),
     options=(Option("steps", "Count only the collectives of these steps.", metavar="0-7,9", read=numbers),),
 )

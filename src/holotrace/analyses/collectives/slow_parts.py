@@ -30,10 +30,11 @@ def slow_parts(instances: pl.DataFrame) -> pl.DataFrame:
     Groups are peers if they run the same collective with the same element type and message size, on the same number of ranks and hosts.
     Collectives of unknown element type, size or group size have no peers, because they may move different amounts of data. A
     group is slow if even the lower quartile of its transfer times is an outlier among its peers
-    (`holotrace.enrich.job.outliers`). A host is slow if even the lower quartile over its groups is an outlier among the hosts.
+    (`holotrace.enrich.job.outliers`). A host is slow if even the lower quartile of its groups' lower quartiles is an
+    outlier among the hosts.
 
-    If a group has a slow host, the result names the host. Otherwise, it names the link if a slow group has two hosts, and the group
-    if it has one host or more than two.
+    If a group has a slow host, the result names the host. Otherwise, if a slow group spans two hosts, the result names
+    the link between them. In all other cases, it names the group.
 
     Args:
         instances: one row per collective, with process_group, hosts (sorted list), transfer_ns and the columns that peers share.
@@ -57,7 +58,7 @@ def slow_parts(instances: pl.DataFrame) -> pl.DataFrame:
 
 
 def _is_known() -> pl.Expr:
-    """Return whether the group size and the amount of data are known; barriers move no data."""
+    """Return whether the group size and, except for barriers, the amount of data are known."""
     is_sized = pl.all_horizontal(pl.col("dtype", "message_bytes").is_not_null())
     return pl.col("group_size").is_not_null() & (is_sized | (pl.col("collective") == "barrier"))
 

@@ -15,7 +15,7 @@ def verdict() -> pl.Expr:
     transfer-bound  at most a quarter of the ranks' time in the collectives is waiting: a faster link or fewer bytes help
     skew-bound      at least three quarters is waiting: ranks arrive at different times, and the link hardly matters
     mixed           in between
-    inconclusive    fewer than 3 instances, or no other rank recorded most of the calls
+    inconclusive    fewer than 3 instances, or most of the calls were recorded on only one rank
     """
     is_known = (pl.col("instance_count") >= FEWEST_INSTANCES) & (pl.col("matched_fraction") >= 1 / 2)
     waiting = pl.col("wait_fraction")

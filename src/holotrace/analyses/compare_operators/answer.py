@@ -13,4 +13,7 @@ def answer(result: OperatorComparison) -> str:
     if result.per_operator.is_empty():
         return "Control and test have no operators to compare."
     most = result.per_operator.sort(pl.col("difference_ns_per_step").abs(), descending=True).row(0, named=True)
-    return f"{change_text(most['difference_ns_per_step'])} per step from control to test in {most['operator']}, the largest difference."
+    return (
+        f"From control to test, the time of {most['operator']} changed most: "
+        f"{change_text(most['difference_ns_per_step'])} per step."
+    )

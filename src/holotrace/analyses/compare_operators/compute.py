@@ -58,10 +58,11 @@ class OperatorComparison(Result):
         name                  str
         change                str      change of the call count: added, deleted, increased, decreased, unchanged
         measure               str      the time compared: device or host
-        control_ns_per_step, test_ns_per_step   float64  the compared time, including everything inside; mean per step
+        control_ns_per_step, test_ns_per_step   float64  mean compared time per step, including everything nested inside
         difference_ns_per_step         float64  test - control
         control_…, test_…     int64    call_count, host_total_ns, host_self_ns, device_total_ns, device_self_ns: sums over
-                                       ranks and steps. Parallel kernels all count in full. Phases include everything inside
+                                       ranks and steps. Each kernel counts in full, even if several
+                                       run in parallel. Phases include everything inside them
 
     per_operator  one row per operator in either trace, the largest change first:
 
@@ -69,7 +70,7 @@ class OperatorComparison(Result):
         change                str      change of the call count
         control_ns_per_step, test_ns_per_step   float64  self time, without operators inside; mean per step
         difference_ns_per_step         float64
-        control_…, test_…     int64    as above; nested calls all count in full
+        control_…, test_…     int64    as above; nested calls of an operator are each counted in full
 
     sides         one row each for control and test:
 
@@ -86,7 +87,7 @@ class OperatorComparison(Result):
     >>> from holotrace.testing import small_job
     >>> job = small_job()
     >>> holotrace.compare_operators(job.select([0]), job.select([1])).answer
-    '+200 µs per step from control to test in aten::mm, the largest difference.'
+    'From control to test, the time of aten::mm changed most: +200 µs per step.'
     """
 
     tree: pl.DataFrame
@@ -135,11 +136,11 @@ def compare_operators(
     Args:
         control: the baseline.
         test: the trace to compare with the baseline.
-        by: the time to compare and sort by. The default is device time if both traces have it, otherwise host time; but
-            by default, data loading and phases that launch no device work are always compared by host time.
-        compat: "torch_tb_profiler" aligns the traces as the last version of the TensorBoard plugin did: it compares only
-            the first thread of the first rank of each trace, in order of time. A pair with different names is named
-            `control → test`.
+        by: the time to compare and sort by. The default is device time if both traces have device work, otherwise host
+            time. By default, data loading and phases that launch no device work are always compared by host time.
+        compat: "torch_tb_profiler" aligns the traces as the last version of the TensorBoard plugin did. The plugin
+            compared only the first thread of the first rank of each trace, and aligned its nodes by name, in order of
+            time. A pair of nodes with different names is named `control → test`.
         executor: processes each rank.
 
     Raises:

@@ -16,7 +16,7 @@ QUESTION = Analysis(
         ("control", "the baseline"),
         ("test", "the trace that is compared with the baseline"),
         ("difference", "mean time per step in test, minus mean time per step in control"),
-        ("phase", "data loading, forward, backward or optimizer, by the outermost call"),
+        ("phase", "data loading, forward, backward or optimizer, depending on the outermost call"),
     ),
     options=(
         Option(

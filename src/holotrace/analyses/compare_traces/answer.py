@@ -12,4 +12,7 @@ from holotrace.questions.answers import change_text
 def answer(result: TraceComparison) -> str:
     """Name the operator or kernel whose time differs the most."""
     most = result.per_name.sort(pl.col("difference_ns").abs(), descending=True).row(0, named=True)
-    return f"{change_text(most['difference_ns'])} from control to test in {short_name(most['name'])}, the largest difference."
+    return (
+        f"From control to test, the time of {short_name(most['name'])} changed most: "
+        f"{change_text(most['difference_ns'])}."
+    )

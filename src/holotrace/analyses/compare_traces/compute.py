@@ -58,8 +58,8 @@ class TraceComparison(Result):
         control_total_ns, test_total_ns  int64    summed durations; nested events count in full, each under its own name
         difference_ns           int64    test - control
         control_mean_ns, test_mean_ns  float64  mean duration of an event; null if there are no events
-        control_event_count_per_step, test_event_count_per_step  float64  events in steps, per step; null without steps
-        control_ns_per_step, test_ns_per_step  float64  time of the events in steps, per step; null without steps
+        control_event_count_per_step, test_event_count_per_step  float64  mean count per step; null without steps
+        control_ns_per_step, test_ns_per_step  float64  mean time of the events per step; null without steps
 
     sides     one row each for control and test:
 
@@ -75,7 +75,7 @@ class TraceComparison(Result):
     >>> from holotrace.testing import small_job
     >>> job = small_job()
     >>> holotrace.compare_traces(job.select([0]), job.select([1])).answer
-    '+400 µs from control to test in gemm, the largest difference.'
+    'From control to test, the time of gemm changed most: +400 µs.'
     """
 
     per_name: pl.DataFrame
@@ -157,7 +157,7 @@ def _side(trace: Trace, numbers: tuple[int, ...] | None, look: Callable[..., _Pa
 
 
 def _check_steps(numbers: tuple[int, ...], of_ranks: Iterable[list[int]]) -> None:
-    """Raise InvalidOptionError if a requested step exists on no rank, or if no step was requested."""
+    """Raise InvalidOptionError if a requested step exists on no rank, or if the list of requested steps is empty."""
     existing = {step for of_rank in of_ranks for step in of_rank}
     unknown = sorted(set(numbers) - existing)
     if unknown or not numbers:

@@ -183,7 +183,7 @@ class _Collected:
             self._compilations[region] = Compilation(_function(metrics), _reason(metrics.get("recompile_reason")))
 
     def _add_code(self, region: str, payload: list[str]) -> None:
-        """Store the file of each kernel, which Inductor names in a comment above the kernel."""
+        """Store the name of each kernel's file, which Inductor writes in a comment above the kernel."""
         path = ""
         for line in payload:
             if named := _KERNEL_PATH.match(line):

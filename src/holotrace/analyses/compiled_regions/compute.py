@@ -99,13 +99,15 @@ class CompiledRegions(Result):
     per_region   one row per rank and compiled region, sorted by rank, the longest host_total_ns first:
 
         rank               int32
-        region             str    number of the frame and number of its version: `0/1` is the first recompilation of frame 0
+        region             str    numbers of the frame and of its version: `0/1` is the first recompilation of frame 0
         is_recompiled      bool   whether the region is a later version of its frame
         call_count         int64
         host_total_ns      int64
-        device_total_ns    int64  time of the kernels, copies and memsets launched inside; excludes the backward pass
-        replay_count       int64  launches of CUDA graphs inside
-        compilation_ns     int64  host time of compiling it during the recording; null if no compilation was recorded
+        device_total_ns    int64  time of the kernels, copies and memsets that the region launched, without its
+                                  backward pass
+        replay_count       int64  launches of CUDA graphs in the region
+        compilation_ns     int64  host time spent compiling the region during the recording; null if no compilation
+                                  was recorded
         compiled_function  str    such as `train.py(8): forward`; null without a log
         recompile_reason   str    the failed guards of earlier versions; null without a log, and for first versions
 
@@ -114,7 +116,7 @@ class CompiledRegions(Result):
         rank                 int32
         compiled_frame       int64
         compiled_function    str    null without a log
-        recompilation_count  int64  how often the frame was recompiled since the process began: its highest version
+        recompilation_count  int64  recompilations since the process began, which is the highest version number
         compilation_count    int64  compilations during the recording; null if the recording does not name their frames
         compilation_ns       int64  host time of these compilations
         call_count           int64  calls of all regions of the frame
@@ -127,7 +129,8 @@ class CompiledRegions(Result):
         compilation_ns      int64    host time of these compilations
         guard_count         int64    lookups of a compiled version that fits the inputs
         guard_ns            int64    host time of these lookups
-        graph_break_count   int64    functions that continue after a graph break; null if Python was not recorded
+        graph_break_count   int64    functions that continued after a graph break; null if Python functions were not
+                                     recorded
         compiled_device_ns  int64    device work launched by compiled code, forward and backward
         compiled_fraction   float64  0..1, compiled_device_ns as a share of all device work; null without device work
 
@@ -257,8 +260,8 @@ def _with_log(regions: pl.DataFrame, log: CompileLog) -> pl.DataFrame:
 def _compilations(rank_trace: RankTrace, nodes: pl.DataFrame) -> pl.DataFrame:
     """Return region (null if not recorded) and host_total_ns of the outermost compilations.
 
-    The region is named by the last annotation before the compilation, but only if this annotation began inside the
-    operator around the compilation.
+    The last annotation before the compilation names the region. If this annotation began before the operator around the
+    compilation, it belongs to an earlier compilation, and the region is null.
     """
     compilations = _outermost(nodes, _COMPILATION).sort("start_ns")
     begin_ns = gathered(nodes["start_ns"], compilations["parent"].to_numpy()).alias("begin_ns")
@@ -336,7 +339,7 @@ def _costs(rank_trace: RankTrace, nodes: pl.DataFrame) -> pl.DataFrame:
 
 
 def _outermost(nodes: pl.DataFrame, pattern: str) -> pl.DataFrame:
-    """Return the nodes whose names match, without nodes inside another matching node."""
+    """Return the nodes whose names match, except those inside another matching node."""
     is_named = nodes["text"].str.contains(pattern).fill_null(value=False).to_numpy()
     rows = np.flatnonzero(is_named)
     outermost: _Rows = rows[nearest_above(nodes["parent"].to_numpy(), is_named, rows) == NO_PARENT]

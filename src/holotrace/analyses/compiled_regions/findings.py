@@ -23,7 +23,7 @@ def findings_of(
     known = costs.row(0, named=True)
     if known["compilation_count"]:
         times = counted(known["compilation_count"], "time")
-        yield f"torch.compile compiled {times} during the recording, for {duration_text(known['compilation_ns'])}"
+        yield f"torch.compile ran the compiler {times} in the recording, for {duration_text(known['compilation_ns'])}"
     yield from _recompilations(regions, frames, has_log=has_log)
     if known["graph_break_count"]:
         yield f"{counted(known['graph_break_count'], 'function')} continued after a graph break"
@@ -61,8 +61,8 @@ def _of_frame(frame: dict[str, Any]) -> str:
     function = f" ({frame['compiled_function']})" if frame["compiled_function"] else ""
     reasons = f": {'; '.join(frame['recompile_reason'].splitlines())}" if frame["recompile_reason"] else ""
     limit = (
-        f". By default, torch.compile stops after {_RECOMPILE_LIMIT} versions (torch._dynamo.config.recompile_limit); calls "
-        "that fit none of them run uncompiled"
+        f". By default, torch.compile stops recompiling a frame after {_RECOMPILE_LIMIT} versions "
+        "(torch._dynamo.config.recompile_limit); calls that fit none of them run uncompiled"
         if frame["recompilation_count"] + 1 == _RECOMPILE_LIMIT
         else ""
     )

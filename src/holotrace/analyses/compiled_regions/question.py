@@ -14,7 +14,7 @@ QUESTION = Analysis(
     definitions=(
         (
             "region",
-            "code that torch.compile compiled, as frame/number; numbers above 0 are recompilations",
+            "code that torch.compile compiled, named by frame/version; versions above 0 are recompilations",
         ),
         ("recompiled", "the region is a later version of its frame, because a guard of an earlier version failed"),
         ("compiling", "host time in the compiler during the recording"),

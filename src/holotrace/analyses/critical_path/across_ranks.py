@@ -44,7 +44,8 @@ class JobCriticalPath(Result):
         end_ns         int64    when the rank's window ends, including its device work
         total_ns        int64    time of the path on this rank; the sum over all ranks is the length of the step
         fraction  float64  0..1 of the step
-        slack_ns       int64    how much the rank's events could be delayed without delaying the step's end; 0 on the path
+        slack_ns       int64    by how much any event of the rank could be delayed without delaying the end of
+                                the step; 0 if the path visits the rank
         contradicted_count  int64  dependencies within the rank that end before they begin, according to the clock
 
     per_class  rank, path_class, total_ns, fraction: time of every class of the path on each rank, sorted by rank and class
@@ -78,7 +79,7 @@ class JobCriticalPath(Result):
         hop_count      int64
         clock_half_width_ns  int64  the largest clock_half_width_ns of a hop; null if any is unknown
         unknown_ns     int64  time of the path whose cause was not recorded
-        incomplete_ns   int64  time of the path in communication that not all ranks recorded; it may include waiting
+        incomplete_ns   int64  time of the path in communication that some ranks did not record; it may include waiting
         clock_contradiction_ns  int64  sum of the times by which dependencies between ranks seem to end before they
                                        begin, because of clock errors
 
@@ -141,7 +142,7 @@ def _expanded(
 
 
 def _with_unrecorded(window: JobWindow, path: pl.DataFrame) -> pl.DataFrame:
-    """Cut the path where a rank's recording begins and ends, because what happened outside it is unknown."""
+    """Cut the path where a rank's recording begins and ends, because what happened outside the recording is unknown."""
     bounds = pl.DataFrame(
         [(rank, *_aligned(window, rank, [of.start_ns, of.end_ns])) for rank, of in window.recorded.items()],
         {"rank": pl.Int32, "first_ns": pl.Int64, "last_ns": pl.Int64},

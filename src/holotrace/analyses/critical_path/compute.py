@@ -39,7 +39,7 @@ class CriticalPath(Result):
         window                str    such as `ProfilerStep#5`, `forward, instances 0 to 2` or `whole recording`
         start_ns              int64
         end_ns                int64
-        duration_ns           int64  length of the window, up to the end of its device work if this is later
+        duration_ns           int64  length of the window, including device work that ends after the host
         segment_count         int64  segments of the path
         work_count            int64  kernels, copies and memsets in the window
         waits_recorded        bool   whether the profiler recorded which streams wait for which other streams
@@ -54,7 +54,7 @@ class CriticalPath(Result):
         total_ns         int64
         fraction         float64  0..1 of the window
 
-    per_name   time of every name on each rank's path, the longest first:
+    per_name   time of every event name on each rank's path, the longest first:
 
         rank, path_class, total_ns, fraction   as above
         name             str    name of the event; `host gap` outside all events
@@ -292,7 +292,7 @@ _FINDINGS = (
     ),
     (
         pl.col("inferred_wait_count") > 0,
-        "timing alone suggests {inferred_waits} of one stream for another: work began right after work on another stream, although it could have begun long before",
+        "timing alone suggests {inferred_waits} of one stream for another: the waiting work began right after work on the other stream, although it had been launched long before",
     ),
     (
         pl.col("unknown_launch_count") > 0,

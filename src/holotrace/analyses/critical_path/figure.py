@@ -40,8 +40,8 @@ _MOST_LANES = 32
 
 _LABEL_PX = 11
 _NO_LABEL = "\u00a0"
-"""An invisible label for bars without a label. Without it, if no bar in a panel had a label, plotly.js would not hide labels
-that do not fit, but shrink them to a few pixels."""
+"""An invisible label for all bars in the lanes. Without it, plotly.js would shrink labels of other bars that do
+not fit to a few pixels, instead of hiding them."""
 
 _LANE_HEIGHT = 26
 _BETWEEN_HEIGHT = 130

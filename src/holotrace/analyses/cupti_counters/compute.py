@@ -60,7 +60,7 @@ class CuptiCounters(Result):
         top_operator    str        outermost operator around that call; null if there is none
         operator        str        innermost operator around that call; null if there is none
 
-    counters    every value, sorted by rank and range:
+        counters    one row per measured value, sorted by rank and range:
 
         rank int32, event_index uint32, counter str, value float64
 
@@ -88,10 +88,11 @@ class _Partial(NamedTuple):
 def cupti_counters(trace: Trace, *, executor: Executor = IN_PROCESS) -> CuptiCounters:
     """Join the range profiler's measurements with the kernels' launches and the operators around the launches.
 
-    A range is joined with the launch that has the same correlation. If no range has a correlation, the n-th range of a
-    kernel is joined with the n-th launch of this kernel. If the names of the launched kernels were not recorded, the
-    n-th range is joined with the n-th launch, provided that there are as many launches as ranges. Ranges without a
-    launch keep their values and have no operators.
+    A range is joined with the launch that has the same correlation. If this finds no launch for any range, the
+    n-th range of a kernel is joined with the n-th launch of this kernel, provided that the kernel has as many launches
+    as ranges. If this finds no launch either, because the names of the launched kernels were not recorded, the n-th
+    range is joined with the n-th launch, provided that there are as many launches as ranges. Ranges without a launch
+    keep their values and have no operators.
 
     Args:
         trace: the job.
@@ -229,7 +230,7 @@ _STACK_SCHEMA = {"event_index": pl.UInt32, "parent_row": pl.Int64, "name": pl.UI
 
 
 def _outermost_first(levels: list[pl.Series], count: int) -> pl.Series:
-    """Turn levels of names, innermost first, into a list per launch, outermost first and without nulls."""
+    """Turn levels of names (the innermost level first) into one list per launch (outermost name first, no nulls)."""
     if not levels:
         return pl.Series([[]] * count, dtype=pl.List(pl.String))
     table = pl.DataFrame({str(level): names for level, names in enumerate(reversed(levels))})

@@ -53,7 +53,7 @@ def plot_cupti_counters(result: CuptiCounters, *, top: int = TOP_OPERATORS, them
 
 
 def _by_operator(per_kernel: pl.DataFrame) -> pl.DataFrame:
-    """Add up the kernels of each outermost operator; skip kernels whose operations were not counted."""
+    """Add up the operations of the kernels of each outermost operator; skip kernels without a count."""
     counted = per_kernel.drop_nulls("flop")
     sums = counted.group_by("top_operator").agg(pl.col("flop").sum(), pl.len().alias("kernel_count"))
     shares = sums.with_columns((pl.col("flop") / pl.col("flop").sum()).fill_nan(None).alias("fraction"))

@@ -37,15 +37,15 @@ ANALYSES_OF_JOBS: dict[str, Callable[[], Plan[Any, Any]]] = {
 class Diagnosis(Result):
     """The causes of lost time, ranked by cost, and what to do about each.
 
-    All times are per steady step: steps that warm up, or take far longer than the others, are left out. Without steps,
-    the whole recording counts as one step.
+    All times are per steady step: warmup steps and steps that take far longer than the others are left out. Without
+    steps, the whole recording counts as one step.
 
-    headline     one row: the numbers that describe the job, in shares of the mean step:
+    headline     one row with the numbers that describe the job; most fractions are shares of the mean step:
 
         rank_count       int64
-        step_count       int64    number of steady steps on the rank with the fewest; 0 if the recording has no steps
+        step_count       int64    smallest number of steady steps of any rank; 0 if the recording has no steps
         step_ns          int64    mean length of a steady step, over all ranks
-        step_std_ns      int64    standard deviation of this length, averaged over the ranks
+        step_std_ns      int64    standard deviation of the step lengths of each rank, averaged over the ranks
         busy_fraction    float64  0..1, time in which a device is busy; null without device work
         unknown_fraction float64  0..1, time in which no recorded work runs, but unrecorded work may run: a graph replay, or
                                   work from before the recording
@@ -71,20 +71,21 @@ class Diagnosis(Result):
         finding         str      what happens, in a sentence
         advice          str      what to do about it
         stake_ns        int64    the most that a fix can save per step, averaged over all ranks; null if unknown. No time
-                                 counts twice, so all findings together cost at most the step
-        stake_error_ns  int64    half the range of stake_ns over the replayed steps; null if fewer than two were replayed
+                                 counts twice, so the costs of all findings add up to at most the length of the step
+        stake_error_ns  int64    half the range of stake_ns over the replayed steps; null if fewer than two steps
+                                 were replayed
         stake_fraction  float64  0..1 of the mean step
         basis           str      `what-if` if the graph of the step was replayed without the cause; `bound` without a replay,
                                  or if the replay assumes the best speed that kernels reach; `estimate` if the cost is
                                  known only from other jobs
         confidence      str      high, medium or low: how certain the cause is
         rank_count      int64    ranks on which the rule applies
-        rank            int32    the rank that is the cause or, if none is, the rank that loses the most time
-        module, operator, kernel, source_line  str  the cause; null if unknown or none
+        rank            int32    the rank that is the cause or, if no rank is, the rank that loses the most time
+        module, operator, kernel, source_line  str  where the cause is; null if unknown or if there is none
         event_index     uint32   the first event to look at on that rank; null if none
         at_ns           int64    when that event began
         event_count     int64    events that cause the lost time, on all ranks and in all steps
-        part_of         str      the rule whose finding already explains most of this time; null if there is none
+        part_of         str      the rule whose finding already explains most of the lost time; null if there is none
         subject         str      distinguishes several findings of one rule; null if there is only one
 
     evidence     the numbers, one row per rule, subject and rank:
@@ -95,7 +96,8 @@ class Diagnosis(Result):
         unit            str      of measured and threshold
         claimed_ns      int64    time per step, on this rank, that is attributed only to this finding
         explained_ns    int64    all time per step, on this rank, that the finding explains
-        saved_ns        int64    how much shorter a replay without the cause makes a step of this rank; null if not replayed
+        saved_ns        int64    how much shorter a replay of a step of this rank is without the cause; null if not
+                                 replayed
 
     findings     rules that could not be checked, and what to record for them
 
@@ -114,8 +116,9 @@ class Diagnosis(Result):
 def diagnosis(trace: Trace, *, executor: Executor = IN_PROCESS) -> Diagnosis:
     """Look for known causes of slow jobs, and rank the causes that apply by their cost.
 
-    The cost of a cause is the time lost to it, or less if a replay of the step without the cause saves less. Time with several
-    possible causes counts only once: for a certain cause if there is one, else for a likely cause, else for a symptom.
+    The cost of a cause is the time lost to it or, if this is less, the time that a replay of the step without the cause
+    saves. Time with several possible causes counts only once: for a certain cause if there is one, else for a likely
+    cause, else for a symptom.
 
     Args:
         trace: the job.
@@ -133,7 +136,7 @@ def diagnosis(trace: Trace, *, executor: Executor = IN_PROCESS) -> Diagnosis:
 
 
 def plan_for(trace: Trace) -> Plan[dict[str, Any], Diagnosis]:
-    """Return `plan`; if the trace has only one rank, leave out the comparisons between ranks."""
+    """Return the same as `plan`, but without the comparisons between ranks if the trace has only one rank."""
     return _plan(ANALYSES_OF_JOBS if len(trace.ranks) > 1 else {})
 
 
@@ -143,7 +146,7 @@ def plan() -> Plan[dict[str, Any], Diagnosis]:
 
 
 def _plan(compares: Mapping[str, Callable[[], Plan[Any, Any]]]) -> Plan[dict[str, Any], Diagnosis]:
-    """Return `plan` with these comparisons between ranks."""
+    """Return a plan of `diagnosis` with these comparisons between ranks."""
     plans = {name: make() for name, make in compares.items()}
     one_rank = partial(_one_rank, parts={name: known.one_rank for name, known in plans.items()})
     return Plan(one_rank, partial(_combine, plans=plans))

@@ -10,7 +10,10 @@ QUESTION = Analysis(
     question="Why is the job slow, and what should you do about it?",
     section="Overview",
     definitions=(
-        ("per step", "in the mean steady step: steps that warm up, or take far longer than the others, are left out"),
+        (
+            "per step",
+            "in the mean steady step; warmup steps and steps that take far longer than the others are left out",
+        ),
         ("cost", "the most that fixing the cause can save per step, averaged over all ranks; no time counts twice"),
         ("what-if", "the step was replayed without the cause, and became this much shorter"),
         ("bound", "fixing the cause saves this much or less"),

@@ -19,7 +19,7 @@ from holotrace.enrich.job.one_job import CUT_OFF_KINDS
 from holotrace.enrich.operator_costs.costed_calls import costed_calls
 
 _MOST_UNKNOWN = 0.05
-"""If it is unknown for more than this share of the step whether devices are busy, MFU counts as unknown, too."""
+"""If unrecorded work may run in more than this share of the step, MFU counts as unknown."""
 
 
 class MemoryPeak(NamedTuple):

@@ -72,8 +72,8 @@ _MOST_NAMED = 4
 """A caveat about rules that could not be checked names at most this many of them, and gives the number of the others."""
 
 _MOST_OF_WAITING = 2
-"""A cause makes a rank late if its cost on this rank is at most this many times the wait of the other ranks, or if it
-costs the other ranks at most half as much as this rank."""
+"""A cause makes a rank late in two cases: its cost on this rank is at most this many times the wait of the other ranks,
+or it costs the other ranks at most half as much as this rank."""
 
 _ABSORBED = 0.2
 """If a finding costs less than this share of the time that it explains, it is part of the finding that claimed most of
@@ -121,7 +121,7 @@ def weight(rule: str) -> float:
 
 
 def rank_of(row: Mapping[str, Any]) -> tuple[bool, bool]:
-    """Return a sort key: first findings about the job, then those about the recording, last parts of other findings."""
+    """Return a sort key: findings about the job, then about the recording, then findings that are part of others."""
     return row["part_of"] is not None, row["rule"] in ABOUT_RECORDING
 
 
@@ -172,7 +172,7 @@ def _job_cases(evidence: JobEvidence, rules: Sequence[JobRule]) -> list[tuple[Jo
 
 
 def _job_groups(evidence: JobEvidence, found: Sequence[tuple[JobRule, JobCase]], last: Collection[int]) -> list[_Group]:
-    """Return a group for each case, in the same order; the cases numbered in `last` claim time after all others.
+    """Return a group for each case, in the same order; cases whose numbers are in `last` claim time after all others.
 
     Together, the cases cost at most the exposed communication.
     """
@@ -199,7 +199,8 @@ def _without_shared(
 ) -> tuple[list[_Group], list[list[RankCase]]]:
     """Return the cases that make no rank late and, for each finding in `of_job`, the cases that make its ranks late.
 
-    Otherwise, two findings would report the same delay: one for the late rank, and one for the ranks that wait for it.
+    Without this division, two findings would report the same delay: one for the late rank, and one for the ranks that
+    wait for it.
     """
     left = []
     of_delays: list[list[RankCase]] = [[] for _ in of_job]

@@ -47,8 +47,8 @@ class Place(NamedTuple):
 class Case:
     """A problem that a rule found on one rank.
 
-    explained       when the cause costs time
-    further         more idle time that the cause explains, used if the replay saves more than `explained`
+    explained       the intervals in which the cause costs time
+    further         idle time that the cause may also explain; it is added if the replay saves more than `explained`
     is_certain      the case costs all of `explained`, even if the replay saves less
     value           what the rule measured, in the unit of its threshold
     saved_fraction  the largest share of `explained` that fixing the cause can save
@@ -81,7 +81,7 @@ def in_line(place: Place) -> str:
 
 
 class Delay(NamedTuple):
-    """The delay of a rank that other ranks wait for.
+    """The delay of a rank for which other ranks wait.
 
     own_ns  length of the delay per step
     lines   the lines of code that cause the delay, if known
@@ -95,10 +95,10 @@ class Delay(NamedTuple):
 class JobCase:
     """A problem that a rule found between ranks.
 
-    cost_ns  by rank: the most exposed communication per step that fixing the cause can save
-    else_ns  by rank: the most other time per step that fixing the cause can save
+    cost_ns  by rank: upper bound on the exposed communication per step that fixing the cause can save
+    else_ns  by rank: upper bound on the other time per step that fixing the cause can save
     rank     the rank that is the cause; None if no rank is
-    delays   by rank, if different ranks are the cause at different times: what delays the rank; a fix saves these delays, too
+    delays   what delays each rank, if different ranks are the cause at different times; a fix saves these delays, too
 
     The other fields are as in `Case`.
     """

@@ -1,4 +1,4 @@
-"""Find the user's function that the training code calls, even while a helper of this function is running."""
+"""For an event, find the user's function that the training code called, even if a helper of this function ran."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def called_by_training(evidence: RankEvidence, events: pl.Series, training: Iter
     """Return, for each event, the user's function that contains the event and is called directly by a training function.
 
     Of the functions around the event, this is the outermost one that neither is nor calls a training function. Null if
-    there is none, because the event is directly in a training function.
+    there is no such function, because the event is directly in a training function.
 
     Args:
         evidence: the rank.

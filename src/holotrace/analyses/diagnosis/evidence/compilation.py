@@ -1,4 +1,4 @@
-"""Find out whether a job runs torch.compile, or could run it: PyTorch has had it since version 2.0."""
+"""Find out whether a job runs torch.compile, or could run it because it uses PyTorch 2.0 or later."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _FIRST_PROFILER_NS = int(datetime(2020, 1, 1, tzinfo=timezone.utc).timestamp()) 
 
 
 def compilation(evidence: RankEvidence) -> Compilation:
-    """Return true if torch.compile runs in the job, or if the recording is older than torch.compile.
+    """Return whether the job runs torch.compile, could run it, or was recorded before torch.compile existed.
 
     Files do not contain the version of PyTorch, so the date of the recording decides.
     """

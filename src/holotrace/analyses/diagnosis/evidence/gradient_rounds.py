@@ -56,7 +56,7 @@ def gradient_rounds(evidence: RankEvidence) -> GradientRounds:
 
 
 def _rounds(evidence: RankEvidence) -> pl.DataFrame:
-    """Return byte_count and time_ns of the all-reduces, summed and sorted by process group, update and round."""
+    """Return sums of the all-reduces' byte_count and time_ns by process group, update and round, sorted by these."""
     forward, updates = _ranges(evidence, f"^{_FORWARD}$"), _ranges(evidence, _UPDATE)
     begins = forward["start_ns"].to_numpy()
     if forward.is_empty() or updates.is_empty() or (holding(intervals_of(updates), begins) >= 0).any():

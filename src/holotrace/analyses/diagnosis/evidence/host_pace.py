@@ -14,14 +14,14 @@ from holotrace.enrich.steps.steps import windows
 from holotrace.store.trace import RankTrace
 
 FALLS_BEHIND = 1.25
-"""A host falls behind if its steps take at least this many times as long as the steps of the devices; the lengths of
-similar steps differ by less."""
+"""A host falls behind if its steps take at least this many times as long as the steps of the devices; smaller
+differences also occur between similar steps."""
 
 
 class HostPace(NamedTuple):
     """How long the host and the devices take for a step.
 
-    host_ns    the shortest step of the host, without its waits for a device
+    host_ns    the shortest time of the host for a step, without its waits for a device
     device_ns  the median step of the devices
     """
 

@@ -30,7 +30,7 @@ class InputSize(NamedTuple):
 
 
 def input_sizes(rank_trace: RankTrace) -> dict[int, InputSize]:
-    """Return the input size of each step; steps with an unknown shape are left out."""
+    """Return the input size of each step; steps in which an input has an unknown shape are left out."""
     names = names_matching(rank_trace, _OPERATORS)
     if names.is_empty():
         return {}

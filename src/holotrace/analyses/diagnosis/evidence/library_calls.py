@@ -20,7 +20,8 @@ _OF_OPERATORS = 0.25
 """A call that spends more than this share of its time in operators is computation; the rest of its time is Python
 overhead."""
 _WITHOUT_DEVICE = 0.02
-"""This lower limit is for jobs that compute on the host, because all their work with tensors runs operators there."""
+"""The limit for jobs that compute on the host. It is lower because operators do all their work with tensors, so a call
+that only prepares data spends almost no time in operators."""
 
 
 def library_calls(evidence: RankEvidence, pieces: pl.DataFrame, training: Sequence[str]) -> pl.Series:

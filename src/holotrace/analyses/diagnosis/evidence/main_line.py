@@ -1,4 +1,4 @@
-"""Find the user's function that takes most of the time of the given host activity."""
+"""Find the user's function in which the given host activity spends most of its time."""
 
 from __future__ import annotations
 

@@ -142,7 +142,7 @@ class RankEvidence:
 
     @cached_property
     def idle(self) -> Intervals:
-        """When no device was busy. If there is no device work, all time in which the rank does not communicate."""
+        """When no device was busy; without device work, this is all time in which the rank does not communicate."""
         return difference(difference(self.step_windows, self.busy), self.unknown)
 
     @cached_property
@@ -152,7 +152,7 @@ class RankEvidence:
 
     @cached_property
     def maybe_busy(self) -> Intervals:
-        """Time in `unknown`, and idle time in which a device probably ran earlier work or work that the file lacks."""
+        """`unknown`, and idle time in which a device probably ran earlier work or work that is missing in the file."""
         if calls_between_launches(self.rank_trace) is not None:
             return union(*concatenated([self.unknown, self.idle]))
         before = intersection(self.idle, earlier_work(self.rank_trace.unselected))
@@ -198,7 +198,7 @@ class RankEvidence:
 
     @cached_property
     def kernels(self) -> pl.DataFrame:
-        """The rows of `work` that compute, with `kernel`: their names as text."""
+        """The rows of `work` that compute, with their names as text in the column `kernel`."""
         rows = self.work.filter(~pl.col("kernel_kind").is_in([int(KernelKind.MEMORY), int(KernelKind.COMMUNICATION)]))
         return rows.with_columns(self.rank_trace.texts(rows["name"]).alias("kernel"))
 
@@ -243,9 +243,10 @@ class RankEvidence:
 
         The device is idle when such a call returns. Without the call, the host would have launched more work.
 
-        If the device is already idle when the call begins, the host waits for nothing, and the call does not count. But if the
-        profiler recorded Python functions, it slowed the host down, and a faster host might have waited here. So such a
-        call counts after all, with the idle time before it and at most as much idle time after it.
+        If the device is already idle when the call begins, the host waits for nothing, and the call does not count.
+        There is one exception: if the profiler recorded Python functions, it slowed the host down, and without the
+        profiler, the host might have waited in this call. The call then counts, with the idle time before it and at
+        most as much idle time after it.
 
         In a recording without steps, calls after the last launch do not count.
 
@@ -308,11 +309,11 @@ class RankEvidence:
         )
 
     def per_step(self, intervals: Intervals) -> float:
-        """Return the total length of the intervals in the mean steady step, in ns."""
+        """Return the total length of the intervals per steady step, on average, in ns."""
         return covered_length(*intervals) / self.step_count
 
     def share(self, intervals: Intervals) -> float:
-        """Return the share of the steady steps that intervals cover."""
+        """Return the share of the time in steady steps that the intervals cover."""
         return covered_length(*intervals) / self.time_ns if self.time_ns else 0.0
 
     def _launching_tracks(self) -> list[int]:

@@ -35,7 +35,7 @@ _PRODUCT, _SOFTMAX, _OTHER_PRODUCT = (
 
 
 def unfused_attention(evidence: RankEvidence) -> Iterator[Case]:
-    """Yield one case for both passes of attention that runs as two products with a softmax between them."""
+    """Yield one case for attention, forward and backward, that runs as two products with a softmax between them."""
     operators = pl.concat([_math_attention(evidence), _written_out(evidence)]).unique()
     rows = _work_of(evidence, operators)
     if rows.is_empty() or evidence.peaks is None:

@@ -32,9 +32,10 @@ _WAIT_CALL = r"(?i)stream_?wait_?event"
 def streams_in_turn(evidence: RankEvidence) -> Iterator[Case]:
     """Yield a case for kernels that wait for kernels of another stream, although both together do not fill the device.
 
-    Suppose that two runs of kernels fill the fractions a and b of the SMs. Overlapped, they take as long as the longer run if
-    a + b is at most 1, otherwise (a + b) times as long. The recording rarely shows whether one run needs the results of the
-    other. If a call made a stream wait, streams that take turns kernel by kernel presumably need each other's results.
+    Suppose that two runs of kernels fill the fractions a and b of the SMs. If they overlap, they take as long as the
+    longer run if a + b is at most 1, otherwise (a + b) times as long. The recording rarely shows whether one run needs
+    the results of the other. If a call made a stream wait, and the streams then take turns kernel by kernel, they
+    presumably need each other's results, so these waits are left out.
     """
     kernels = _kernels(evidence)
     if kernels.select("device", "stream").n_unique() == kernels["device"].n_unique():
@@ -112,7 +113,7 @@ def _waits(runs: pl.DataFrame) -> pl.DataFrame:
 
 
 def _with_use(kernels: pl.DataFrame, waits: pl.DataFrame) -> pl.DataFrame:
-    """Add the mean share of the SMs that each of the two runs fills while both could run, and the time that overlap saves."""
+    """Add the mean share of the SMs that each run of a pair fills while both could run, and the time it would save."""
     parts = []
     for (device,), of_device in waits.group_by("device", maintain_order=True):
         on_device = kernels.filter(pl.col("device") == device)
@@ -137,7 +138,7 @@ def _mean_use(kernels: pl.DataFrame, since_ns: Int64Array, length_ns: Int64Array
 
 
 def _is_asked(evidence: RankEvidence, waits: pl.DataFrame) -> pl.Series:
-    """Return whether the host requested each wait: whether a call between the two launches made some stream wait.
+    """Return whether the host requested each wait, that is, whether a call between the two launches made a stream wait.
 
     If the recording contains no such call, assume that the host requested all waits.
     """
@@ -187,7 +188,7 @@ def _explained(waits: pl.DataFrame) -> Intervals:
 
 
 def _place(evidence: RankEvidence, wait: dict[str, Any]) -> Place:
-    """Return the first waiting kernel, and the line that made its stream wait or, if unknown, the line that launched it."""
+    """Return the waiting kernel, and the line that made its stream wait or, if unknown, the line that launched it."""
     asked_ns = _wait_calls(evidence).filter(pl.col("start_ns") < wait["launch_start_ns"])["start_ns"].max()
     host = evidence.activity_at(asked_ns if isinstance(asked_ns, int) else wait["launch_start_ns"])
     return Place(host.get("module"), None, wait["kernel"], host.get("frame"), wait["event_index"], wait["start_ns"])

@@ -32,7 +32,7 @@ _FUSIBLE = rf"{_ELEMENTWISE}|CatArrayBatchedCopy|native::reduce_kernel"
 
 Normalisations and rotary embeddings consist of all three kinds."""
 _LONGEST_GAP_NS = 50_000
-"""Two kernels with a longer gap between them are not in one chain: a launch takes 5 µs, or up to 50 µs when
+"""Two kernels with a longer gap between them are not in one chain, because a launch takes 5 µs, or up to 50 µs when
 profiled."""
 _LEAST_CHAIN = 8
 _NO_LINK = r"^aten::(fill|zero|copy)_$|^aten::add_$"
@@ -54,7 +54,7 @@ _SHORTEST_CALL_NS = 20_000
 
 
 def unfused_chains(evidence: RankEvidence) -> Iterator[Case]:
-    """Yield a case for runs of element-wise kernels that one kernel could replace."""
+    """Yield a case for runs of element-wise kernels, if a single kernel could replace each run."""
     chains = _chains(evidence.costed)
     if chains.is_empty():
         return
