@@ -77,8 +77,8 @@ def user(url, browser):
         (
             "waiting",
             [
-                "rank 3 is late and causes 91.5 % of all waiting between ranks, mostly because of Python's "
-                "<built-in function sleep> in ddp.py(35): main"
+                "rank 3 is late and causes 91.5 % of all waiting between ranks",
+                "mostly because of Python's <built-in function sleep> in ddp.py(35): main",
             ],
         ),
         ("generating", ["of the devices' idle time", "models.py(33): forward runs"]),

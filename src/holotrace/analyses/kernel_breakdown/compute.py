@@ -51,7 +51,7 @@ class KernelBreakdown(Result):
         kernel_kind  str      computation, communication, memory or other
         name         str      as recorded
         call_count   int64
-        total_ns     int64    summed durations; overlapping calls all count in full
+        total_ns     int64    sum of the durations of all calls, even if calls overlap
         mean_ns      float64
         std_ns       float64  sample standard deviation; 0 for a single call
         min_ns       int64

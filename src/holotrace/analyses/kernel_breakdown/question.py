@@ -21,7 +21,7 @@ QUESTION = Analysis(
         ("a + b", "time in which work of exactly the kinds a and b runs, so no time counts in two rows"),
         (
             "share of a kernel",
-            "its summed time divided by the summed time of all kernels; parallel kernels all count in full",
+            "its summed time divided by the summed time of all kernels; kernels that run in parallel are all added",
         ),
     ),
 )
