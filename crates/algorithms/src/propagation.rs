@@ -55,8 +55,8 @@ impl<'a> Shares<'a> {
         Ok(Self { first, target, weight })
     }
 
-    /// Distribute amounts, from the last node to the first. Row `i` begins with `amount[i]` at `node[i]`; amounts with
-    /// different `label`s are kept apart.
+    /// Distribute amounts, from the last node to the first. Each row `i` stands for an `amount[i]` that starts at
+    /// `node[i]`; amounts with different values of `label` are distributed separately.
     ///
     /// # Errors
     ///

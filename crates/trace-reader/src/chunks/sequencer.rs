@@ -186,7 +186,7 @@ impl<'a> Sequencer<'a> {
         }
     }
 
-    /// Keep the text from `at` until more arrives, up to `most` bytes.
+    /// Keep the text from `at`, to parse it again once it has doubled in length or is longer than `most` bytes.
     fn carry(&mut self, text: &[u8], at: usize, offset: u64, most: usize) {
         let text = text[at..].to_vec();
         let worth_trying_at = (2 * text.len()).min(most.max(text.len()) + 1);
