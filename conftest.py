@@ -32,12 +32,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_sessionstart() -> None:
-    """Disable garbage collection while pytest collects tests: it would take a quarter of the time and free little."""
+    """Disable garbage collection while pytest collects tests; it would take a quarter of this time and free little."""
     gc.disable()
 
 
 def pytest_collection_finish() -> None:
-    """Enable garbage collection again; it skips the modules and tests loaded so far, which live until the end."""
+    """Enable garbage collection again, except for the modules and tests loaded so far, which live until the end."""
     gc.freeze()
     gc.enable()
 

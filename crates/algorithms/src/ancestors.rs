@@ -7,7 +7,7 @@ use crate::NO_ROW;
 ///
 /// # Errors
 ///
-/// [`AlgorithmError::Row`] for a parent that does not exist, [`AlgorithmError::ParentCycle`].
+/// [`AlgorithmError::Row`] if a parent does not exist, or [`AlgorithmError::ParentCycle`] if a row is its own ancestor.
 pub fn depths(parent: &[i64]) -> Result<Vec<i32>, AlgorithmError> {
     const UNKNOWN: i32 = -1;
     let mut depth = vec![UNKNOWN; parent.len()];
@@ -35,7 +35,8 @@ pub fn depths(parent: &[i64]) -> Result<Vec<i32>, AlgorithmError> {
 ///
 /// # Errors
 ///
-/// [`AlgorithmError::Row`], [`AlgorithmError::ParentCycle`], or `wanted` and `parent` differ in length.
+/// [`AlgorithmError::Row`] if a parent or one of `rows` does not exist, [`AlgorithmError::ParentCycle`] if a row is its
+/// own ancestor, or [`AlgorithmError::Lengths`] if `wanted` and `parent` differ in length.
 pub fn nearest_above(parent: &[i64], wanted: &[bool], rows: &[i64]) -> Result<Vec<i64>, AlgorithmError> {
     let tree = Tree::new(parent, wanted)?;
     rows.iter().map(|&row| tree.nearest_above(row)).collect()

@@ -7,11 +7,11 @@ use std::collections::HashMap;
 pub struct Distinct {
     /// The first row of each value.
     pub first: Vec<i64>,
-    /// For each row, the number of its value.
+    /// For each row, the number assigned to its value.
     pub number: Vec<i64>,
 }
 
-/// Number the distinct values of a column.
+/// Assign numbers to the distinct values of a column, in the order in which they first occur.
 #[must_use]
 pub fn distinct(values: &[i64]) -> Distinct {
     let mut numbers = HashMap::new();

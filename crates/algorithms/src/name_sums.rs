@@ -48,8 +48,8 @@ impl Totals {
 /// Count rows and sum their values by kind and name, for all rows and for the marked rows alone.
 ///
 /// `mark` is an index into `is_marked`, which says whether the row is marked. A row whose `mark` is [`NO_ROW`] is not
-/// marked. Negative values count as 0. Memory grows with the largest name: every number up to that name gets a slot in
-/// a table, which avoids hashing.
+/// marked. Negative values count as 0. Names are numbers; memory grows with the largest of them, because a table has a
+/// slot for every number up to it, which avoids hashing.
 ///
 /// # Errors
 ///
@@ -79,7 +79,8 @@ pub fn sums_by_name(
     Ok(NameSums::of(&groups))
 }
 
-/// Find or create the group of a kind and name. Nearly every name has one kind, so the list of its groups is short.
+/// Find or create the group of a kind and name. Nearly every name occurs with only one kind, so the list of groups that
+/// share a name is short.
 fn group_of<'a>(groups: &'a mut Vec<Group>, first: &mut u32, kind: u8, name: u32) -> &'a mut Group {
     let mut at = *first;
     while at != NO_GROUP && groups[at as usize].kind != kind {

@@ -17,13 +17,13 @@ pub struct Shares<'a> {
     weight: &'a [i64],
 }
 
-/// The result of [`Shares::pass_on`]: where the amounts ended, and how much passed through each node.
+/// The result of [`Shares::pass_on`]: where the amounts ended up, and how much each node received from other nodes.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Arrived {
     /// The label of each amount.
     pub label: Vec<i64>,
-    /// Where each amount ended: a negative number `t` is the final target `-1 - t`; any other number is a node that
-    /// kept the amount because it has no positive weights.
+    /// Where each amount ended up: a negative number `t` stands for the final target `-1 - t`; any other number is that
+    /// of a node that kept the amount because it has no positive weights.
     pub target: Vec<i64>,
     /// Each amount.
     pub amount: Vec<i64>,
@@ -55,8 +55,8 @@ impl<'a> Shares<'a> {
         Ok(Self { first, target, weight })
     }
 
-    /// Distribute amounts, from the last node to the first. Row `i` begins with `amount[i]` at `node[i]`; amounts with
-    /// different `label`s are kept apart.
+    /// Distribute amounts, from the last node to the first. Each row `i` stands for an `amount[i]` that starts at
+    /// `node[i]`; amounts with different values of `label` are distributed separately.
     ///
     /// # Errors
     ///
@@ -83,7 +83,7 @@ impl<'a> Shares<'a> {
                 let (mut so_far, mut given) = (0_i128, 0_i64);
                 for row in rows.clone() {
                     so_far += i128::from(self.weight[row].max(0));
-                    // Rounding the sum so far, instead of each part, makes the parts add up.
+                    // Because the running sum is rounded instead of each part, the parts add up to the whole amount.
                     let reached = ((i128::from(value) * so_far * 2 + total) / (2 * total)) as i64;
                     let part = reached - given;
                     given = reached;

@@ -7,8 +7,8 @@ const SHORTEST_RUN: usize = 16;
 
 /// Sort rows by a key; rows with equal keys keep their order.
 ///
-/// If runs are long, this is faster than the standard sort, which also merges runs, but copies even runs that are
-/// already in order.
+/// If runs are long, this is faster than the standard sort. Both merge runs, but the standard sort also copies the
+/// parts of runs that are already in their final place.
 pub(crate) fn merge_runs<K: Ord>(rows: &mut [u32], key: impl Fn(u32) -> K + Copy) {
     let mut ends = ends_of_runs(rows, key);
     if ends.len() > rows.len() / SHORTEST_RUN {
@@ -46,7 +46,7 @@ fn ends_of_runs<K: Ord>(rows: &[u32], key: impl Fn(u32) -> K) -> Vec<usize> {
 /// Merge two sorted parts; the first has `first` rows.
 fn merge<K: Ord>(rows: &mut [u32], first: usize, scratch: &mut Vec<u32>, key: impl Fn(u32) -> K) {
     let Some(&next) = rows.get(first) else { return };
-    // Most runs follow the previous one with little overlap, so most rows need no copy.
+    // Most runs overlap the previous run only a little, so most rows are already in place and are not copied.
     let in_order = rows[..first].partition_point(|&row| key(row) <= key(next));
     let rows = &mut rows[in_order..];
     scratch.clear();
@@ -61,7 +61,7 @@ fn merge<K: Ord>(rows: &mut [u32], first: usize, scratch: &mut Vec<u32>, key: im
     }
 }
 
-/// The rows sorted by group, in ascending order within each; a counting sort if the group numbers are small.
+/// The rows sorted by group, in ascending order within each group. Uses a counting sort if the group numbers are small.
 pub(crate) fn by_group(group: &[u32]) -> Vec<u32> {
     let group_count = group.iter().max().map_or(0, |&largest| largest as usize + 1);
     let mut order: Vec<u32> = (0..group.len() as u32).collect();

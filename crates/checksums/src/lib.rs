@@ -1,6 +1,6 @@
 //! XXH3 checksums of bytes, of files, and of single columns of Arrow IPC files.
 //!
-//! Exactly one checksum covers each byte of an Arrow file: the checksum of a column or of the structure (schema,
+//! Each byte of an Arrow file is covered by exactly one checksum: that of its column, or that of the structure (schema,
 //! lengths, offsets). A reader of a few columns therefore checks only the structure and these columns, and does not
 //! read the rest of the file.
 

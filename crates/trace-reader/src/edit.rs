@@ -27,7 +27,7 @@ pub enum Fate<'a> {
     Marked(&'a [u8]),
     /// In a complete event (`ph` is X), this number replaces the name, and the args become empty.
     Numbered(u32),
-    /// The event gets new times, a new pid and new ids for a timeline of several ranks, or is left out.
+    /// For a timeline of several ranks, the event gets new times, a new pid and new ids, or is left out.
     Placed(&'a Placing),
 }
 
@@ -56,7 +56,8 @@ pub struct EditedCopy {
     holds_event: bool,
     /// Whether to leave out the text before the events.
     skips_head: bool,
-    /// Whether the text just before `at` was copied unchanged; if so, the following spaces and comma are copied too.
+    /// Whether the text just before `at` was copied unchanged; if the next event is also copied unchanged, so are the
+    /// spaces and the comma between them.
     follows_kept: bool,
     entries: Vec<Entry>,
 }

@@ -66,7 +66,7 @@ faults! {
     NegativeDuration = "negative_duration", Repaired;
     /// A value that is not valid JSON; its text is kept.
     BrokenValue = "broken_value", Repaired;
-    /// A value nested too deep for JSON parsers; its text is kept.
+    /// A value nested too deeply for JSON parsers; its text is kept.
     DeepValue = "deep_value", Repaired;
     /// A value of top-level metadata that is not valid JSON; its text is kept.
     BrokenMetadata = "broken_metadata", Repaired;
@@ -120,7 +120,7 @@ faults! {
     ChecksumMismatch = "checksum_mismatch", Dropped;
 }
 
-/// The lost parts of a file, which are in no table.
+/// The lost parts of a file: they are missing from all tables.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Lost {
     /// Number of lost events that could be recognised.
@@ -130,7 +130,7 @@ pub struct Lost {
 }
 
 impl Lost {
-    /// The loss of skipped text; its events are recognised by their key `ph` and counted.
+    /// The loss of skipped text; each key `ph` in the text counts as one lost event.
     pub(crate) fn text(text: &[u8]) -> Self {
         Self { events: memchr::memmem::find_iter(text, b"\"ph\"").count() as u64, bytes: text.len() as u64 }
     }

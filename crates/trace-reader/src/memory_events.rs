@@ -1,4 +1,5 @@
-//! Reads raw memory timelines: JSON lists of `[time, action, bytes, category]`, as `export_memory_timeline` writes them.
+//! Reads raw memory timelines: JSON lists of `[time, action, bytes, category]`, as `export_memory_timeline` writes
+//! them.
 
 use std::sync::Arc;
 
@@ -12,11 +13,11 @@ pub struct MemoryEvents {
     pub times: Vec<i64>,
     /// Changes in bytes; negative if memory is freed.
     pub sizes: Vec<i64>,
-    /// The number of each event's category of memory.
+    /// The category of memory of each event, as a number.
     pub categories: Vec<i64>,
 }
 
-/// Read a raw memory timeline, plain, gzip or zstd.
+/// Read a raw memory timeline, which may be compressed with gzip or zstd.
 ///
 /// # Errors
 ///
@@ -140,7 +141,7 @@ mod tests {
         assert_eq!(parsed(b"[ ]"), Ok(MemoryEvents::default()));
     }
 
-    /// Any other text causes an error that gives its position; the reader never guesses numbers.
+    /// Any other text causes an error with the position where the text is wrong; the reader never guesses numbers.
     #[test]
     fn anything_else_is_an_error() {
         for (text, at) in [

@@ -5,9 +5,10 @@ use std::thread;
 
 /// Number of bytes per chunk; a thread reads one chunk at a time.
 const CHUNK_BYTES: usize = 4 << 20;
-/// Limit on the bytes of all chunks in memory, whatever the number of threads.
+/// Limit on the bytes of all chunks in memory; with many threads, each chunk is therefore smaller than [`CHUNK_BYTES`].
 const MOST_BYTES_UNDER_WAY: usize = 64 << 20;
-/// Lower limit on the bytes per chunk. With very many threads, it takes precedence over the limit on all chunks.
+/// Lower limit on the bytes per chunk. With very many threads, this limit takes precedence over the limit on the bytes
+/// of all chunks.
 const LEAST_CHUNK_BYTES: usize = 1 << 17;
 /// Limit on the bytes of one event.
 const MOST_BYTES_OF_EVENT: usize = 16 << 20;

@@ -4,10 +4,11 @@ use super::{Edges, NO_EDGE};
 use crate::error::{check_lengths, AlgorithmError};
 use crate::NO_ROW;
 
-/// Chains that share no edges: a chain begins where it branches off from an earlier one.
+/// Chains that share no edges: if a chain runs along an earlier chain at first, it begins only where it leaves the
+/// earlier chain.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Chains {
-    /// The edges of all chains, chain by chain, each from its end backwards.
+    /// The edges of all chains, one chain after the other; the edges of each chain are listed backwards, from its end.
     pub edges: Vec<u32>,
     /// The edges of chain `i` are `edges[first[i]..first[i + 1]]`.
     pub first: Vec<i64>,
@@ -15,7 +16,7 @@ pub struct Chains {
     pub parent: Vec<i64>,
     /// The node where each chain begins.
     pub origin: Vec<u32>,
-    /// The chain that contains each chosen node.
+    /// For each chosen node, the chain that contains it.
     pub chain_of_end: Vec<i64>,
 }
 

@@ -7,10 +7,11 @@ use super::Edges;
 use crate::error::{check_lengths, AlgorithmError};
 
 const NONE: u32 = u32::MAX;
-/// An edge is looked up in a table instead of a list if both of its nodes have more edges than this.
+/// An edge is looked up in a hash table instead of a list if more edges than this leave its source, and more edges than
+/// this enter its target.
 const LONG: u32 = 32;
 
-/// The edges that remain; nodes keep their numbers.
+/// The edges of the smaller graph, whose nodes keep the numbers from the original graph.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Contracted {
     /// Where each edge begins.

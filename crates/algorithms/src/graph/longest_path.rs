@@ -10,8 +10,8 @@ pub struct MeasuredBinding {
     /// For each node, the edge that determines its time (the first, if several do); [`NO_EDGE`] if no edge leads to the
     /// node.
     pub binding: Vec<i64>,
-    /// For each edge in `binding`, the time from its arrival to the measured time of its target; 0 for all other
-    /// edges.
+    /// For each edge in `binding`, the time between the arrival of the edge and the measured time of its target; 0 for
+    /// all other edges.
     pub delay: Vec<i64>,
     /// The number of edges that arrive after the measured time of their target.
     pub contradicted_count: usize,
@@ -89,7 +89,8 @@ impl Edges<'_> {
         Ok(times.into_iter().map(Option::unwrap_or_default).collect())
     }
 
-    /// The slack of each node: the time by which it can be delayed without delaying any node that has no successors.
+    /// The slack of each node: the time by which it can be delayed without delaying a final node (a node without
+    /// successors).
     ///
     /// `spare` is the time by which the source of each edge can be delayed without delaying the target of the edge.
     ///

@@ -12,7 +12,7 @@ impl Intervals<'_> {
     ///
     /// # Errors
     ///
-    /// [`AlgorithmError::Group`] for a group that is not below `group_count`.
+    /// [`AlgorithmError::Group`] if a group number is not below `group_count`.
     pub fn covered(&self, group_count: usize) -> Result<Vec<i64>, AlgorithmError> {
         if let Some(&group) = self.group.iter().find(|&&group| group as usize >= group_count) {
             return Err(AlgorithmError::Group(group));

@@ -6,7 +6,8 @@ use crate::NO_ROW;
 /// For each time, the row of the last interval `[start, end)` that begins at or before this time; [`NO_ROW`] if this
 /// interval has already ended.
 ///
-/// Starts must ascend. A lookup is faster if no interval begins between the time looked up before and the current one.
+/// Starts must ascend. A lookup is faster if no interval begins between the previous time in `times` and the current
+/// one.
 ///
 /// # Errors
 ///

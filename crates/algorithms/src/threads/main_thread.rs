@@ -54,20 +54,25 @@ pub struct HandOvers<'a> {
     main_lane: i64,
     lanes: Lanes,
     segments: Segments,
-    /// For each point, whether another lane begins a pause there.
+    /// For each point, whether it belongs to a lane other than the main thread's, and a pause of this lane begins
+    /// there.
     ends: Vec<bool>,
-    /// Whether the main thread waits for other lanes in each segment.
+    /// For each segment, whether the main thread waits for other lanes in it.
     waits: Vec<bool>,
 }
 
 impl<'a> HandOvers<'a> {
     /// Find where other lanes work for the main thread.
     ///
-    /// The main thread waits in a segment if another lane ends its work there, and if other lanes are busy for at least
-    /// half of the segment. If the main thread is in a range in which it waits, any busy time is enough. Which lanes
-    /// count depends on what the main thread does: in gaps and in waiting ranges, all lanes count; in other ranges,
-    /// only the lanes in `works_inside`; in calls into the runtime, none. Gaps of the lanes in `works_inside` count as
-    /// busy, except for pauses.
+    /// The main thread waits in a segment if another lane begins a pause there, and if other lanes are busy for at
+    /// least half of the segment. If the segment is in a waiting range of the main thread, any busy time is enough.
+    /// Which lanes count as busy depends on what the main thread does in the segment:
+    ///
+    /// - in a gap or a waiting range, all lanes count,
+    /// - in a call into the runtime, no lane counts,
+    /// - in any other range, only the lanes in `works_inside` count.
+    ///
+    /// The lanes in `works_inside` also count as busy in the gaps between their ranges, except for pauses.
     ///
     /// # Errors
     ///

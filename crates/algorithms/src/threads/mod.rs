@@ -26,8 +26,8 @@ pub struct Ranges<'a> {
     pub is_waiting: &'a [bool],
     /// Whether the range is a call into the runtime of a device: other threads never work for such a call.
     pub is_call: &'a [bool],
-    /// Whether a range on a separate lane ends when the thread that recorded it has waited for it, even if the wait
-    /// took no time.
+    /// For a range on a separate lane, whether it ends when the thread that recorded it has finished waiting for it,
+    /// even if this wait took no time.
     pub ends_on_thread: &'a [bool],
 }
 

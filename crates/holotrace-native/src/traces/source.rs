@@ -40,7 +40,8 @@ impl Source {
     /// Close a stream, to end a `read` that waits for bytes.
     pub(crate) fn close(&self, py: Python<'_>) {
         if let Self::Stream(stream) = self {
-            // The caller gets the exception that ended the reading, not one that closing raises.
+            // If reading ended with an exception, the caller gets this exception, not one that closing the stream
+            // raises.
             let _ = stream.call_method0(py, "close");
         }
     }

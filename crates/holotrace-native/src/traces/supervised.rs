@@ -55,7 +55,7 @@ impl Raised {
         self.locked().take().unwrap_or_else(|| read_error(error))
     }
 
-    /// Keep the first exception: later ones are its consequences.
+    /// Keep only the first exception, because it causes any later ones.
     pub(crate) fn keep(&self, error: PyErr) {
         self.locked().get_or_insert(error);
     }

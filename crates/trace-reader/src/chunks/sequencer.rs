@@ -44,7 +44,7 @@ enum Stage {
 struct Carried {
     text: Vec<u8>,
     offset: u64,
-    /// The length at which to parse the text again: parsing it after every chunk would take quadratic time.
+    /// The length at which to try to parse the text again: trying after every chunk would take quadratic time.
     worth_trying_at: usize,
 }
 
@@ -59,9 +59,10 @@ pub(crate) struct Sequencer<'a> {
     in_object: bool,
     /// The base time added to the times of the current document.
     base_ns: i64,
-    /// The base time added to the times of the first document while reading it.
+    /// The base time added to the times of the first document while that document was read.
     first_base_ns: i64,
-    /// The base time to add to all times once the file is read, because the first document states it after its events.
+    /// The base time to add to all times at the end of the file, if the first document states its base time only after
+    /// its events.
     late_base_ns: Option<i64>,
     stage: Stage,
     begin: Begin,
@@ -104,8 +105,8 @@ impl<'a> Sequencer<'a> {
         }
     }
 
-    /// Take the next chunk. If the chunk begins between two events, as most chunks do, keep its rows; otherwise parse
-    /// its text again.
+    /// Take the next chunk. If the chunk begins between two events and was read with the right base time, as most
+    /// chunks are, keep its rows; otherwise parse its text again.
     pub(crate) fn absorb(&mut self, text: &[u8], chunk: ChunkInfo, rows: ChunkRows) -> Result<(), ReadError> {
         let is_all = chunk.end == End::OfFile;
         if !self.carried.text.is_empty() {
@@ -185,7 +186,7 @@ impl<'a> Sequencer<'a> {
         }
     }
 
-    /// Keep the text from `at` until more arrives, up to `most` bytes.
+    /// Keep the text from `at`, to parse it again once it has doubled in length or is longer than `most` bytes.
     fn carry(&mut self, text: &[u8], at: usize, offset: u64, most: usize) {
         let text = text[at..].to_vec();
         let worth_trying_at = (2 * text.len()).min(most.max(text.len()) + 1);
@@ -343,7 +344,7 @@ impl<'a> Sequencer<'a> {
     }
 }
 
-/// Whether a batch of strings has room for another string.
+/// Whether another string fits into a batch of strings.
 fn is_room_in(builder: &LargeStringBuilder) -> bool {
     builder.len() < STRINGS_A_BATCH && builder.values_slice().len() < STRING_BYTES_A_BATCH
 }

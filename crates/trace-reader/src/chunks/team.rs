@@ -37,7 +37,7 @@ pub(crate) struct Team {
 impl Team {
     pub(crate) fn start(input: Input, tally: Arc<Tally>, options: Options) -> io::Result<Self> {
         let threads = options.thread_count();
-        // All chunks share these buffers, so their number bounds the memory.
+        // All chunks share these buffers, so the number of buffers bounds the memory.
         let buffer_count = 2 * threads + 2;
         let chunk_bytes = options.chunk_bytes(buffer_count);
         let (spare, spare_out) = unbounded();

@@ -16,7 +16,7 @@ const LOOK_BACK: usize = 1 << 12;
 enum Within {
     /// The object that contains the list.
     Object,
-    /// None: the text between documents, after a complete document and before the next one.
+    /// No document: the text follows a complete document and comes before the next one, if there is one.
     Nothing,
     /// Garbage up to the next event.
     Garbage,

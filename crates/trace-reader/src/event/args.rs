@@ -32,7 +32,7 @@ impl Target {
     }
 }
 
-/// The rows in which a key has a certain meaning; a few keys mean different things on the host and on a device.
+/// The rows for which a meaning of a key applies; a few keys mean different things on the host and on a device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum On {
     Any,
@@ -46,8 +46,8 @@ use Table::{
     OperatorSources, Operators, PythonFrames, RuntimeCalls, Synchronisations, Xpu,
 };
 
-/// Key, rows, table and column of each known arg. Spellings of a key from different years share a
-/// column.
+/// Key, rows, table and column of each known arg. If a key was spelled differently in different years, all its
+/// spellings share a column.
 const COLUMNS: &[(&str, On, Table, &str)] = &[
     ("correlation", Any, Events, "correlation"),
     ("External id", Any, Events, "external_id"),

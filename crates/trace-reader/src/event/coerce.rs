@@ -62,7 +62,8 @@ pub(crate) fn nanoseconds(raw: Raw<'_>) -> Option<i64> {
     nanoseconds_from_microseconds(raw.scalar()?.trim_ascii())
 }
 
-/// A time in an arg of Kineto's XPU plugin: microseconds as text or, in traces before March 2026, nanoseconds as a number.
+/// A time in an arg of Kineto's XPU plugin: microseconds as text or, in traces from before March 2026, nanoseconds as a
+/// number.
 ///
 /// Source: <https://github.com/pytorch/kineto/commit/c6c84d09>
 pub(crate) fn time_on_xpu(raw: Raw<'_>) -> Option<i64> {
@@ -150,7 +151,7 @@ mod tests {
         assert_eq!(stream(number("94276541234560")), Some(94_276_541_234_560));
     }
 
-    /// The XPU plugin writes times as microseconds in text, older versions as nanoseconds in numbers.
+    /// The XPU plugin writes times in microseconds as text; older versions wrote them in nanoseconds as numbers.
     #[test]
     fn times_on_xpu() {
         assert_eq!(time_on_xpu(string("12.345")), Some(12_345));

@@ -35,7 +35,7 @@ impl Fields<'_> {
         }
     }
 
-    /// Whether the event's numeric args are samples of counters; an event may have any number of them.
+    /// Whether the event's numeric args are samples of counters; an event may have any number of samples.
     pub(super) fn holds_samples(&self) -> bool {
         self.phase == b'C' || (self.kind == Kind::ProfilerRange && self.is_row_of_events())
     }
@@ -113,7 +113,7 @@ impl Meaning {
         Self::Field(Field::of(meant(key)))
     }
 
-    /// Whether the values of this key are few and short, and determine which members the event has.
+    /// Whether this key has only a few different, short values, which determine what other members the event has.
     pub(super) fn is_telling(self) -> bool {
         matches!(self, Self::Field(Field::Phase | Field::Category))
     }
@@ -123,7 +123,7 @@ impl Meaning {
 pub(super) const FIELDS: [&[u8]; 11] =
     [b"ph", b"cat", b"name", b"pid", b"tid", b"ts", b"dur", b"id", b"s", b"bp", b"args"];
 
-/// A key without its escapes, if it then is one of [`FIELDS`]; any other key unchanged.
+/// The key with its escapes decoded if this results in one of [`FIELDS`]; any other key unchanged.
 #[inline]
 pub(super) fn meant(key: &[u8]) -> &[u8] {
     if key.contains(&b'\\') {
@@ -146,7 +146,7 @@ pub(super) fn legacy_kind(process: Option<Raw<'_>>) -> Kind {
         .map_or(Kind::Other, |process| Kind::of_legacy_process(process.bytes))
 }
 
-/// The letter of a phase; 0 for null, and a space for anything but a single letter.
+/// The letter of a phase; 0 for null, and a space for anything else that is not a single letter.
 pub(super) fn phase(value: Raw<'_>) -> u8 {
     match value.bytes {
         [letter] if value.is_text() => *letter,

@@ -1,22 +1,22 @@
 //! Predicts the layout of an event from earlier events: a profiler always writes the same keys in the same order, with
 //! the same spaces between them.
 //!
-//! A tree of steps stores the text from the end of each value to the beginning of the next one. If the text continues like
-//! a stored step, comparing a few machine words replaces parsing the key. Any other text is
-//! read byte by byte, so a wrong prediction costs time but does not change the result.
+//! A tree of steps stores the text from the end of each value to the beginning of the next one. If the text continues
+//! with a stored step, the reader only compares a few machine words instead of parsing the key. Any other text is read
+//! byte by byte, so a wrong prediction costs time but does not change the result.
 
 use crate::json::Raw;
 
-/// Limit on the steps of a tree: without a common layout, storing more steps does not help.
+/// Limit on the steps of a tree: if the events have no common layout, storing more steps does not help.
 const MOST_STEPS: usize = 1 << 10;
-/// Limit on the steps that may follow one step; each of them costs a comparison.
+/// Limit on the number of alternative steps after one step; each alternative costs a comparison.
 const MOST_NEXT: usize = 12;
 /// Number of bytes of a step to compare at once; few steps are longer.
 const HEAD_BYTES: usize = 32;
 /// Number of kinds of objects that can be nested in an event.
 const INNER_KINDS: usize = 3;
 
-/// Replaces the number of a step if the layout is unknown; nothing is then predicted or stored.
+/// Stands for an unknown layout in place of the number of a step; at this step, nothing is predicted or stored.
 const LOST: u16 = 0;
 /// The number of the root step; an event begins with one of the steps that follow it.
 const ROOT: u16 = 1;
@@ -43,7 +43,7 @@ struct Step<'a, M> {
     first_next: u16,
     /// The next alternative to this step: another step that can follow the same previous step.
     sibling: u16,
-    /// The first steps of objects nested here, by kind.
+    /// For each kind of object that can be nested after this step, the root of its own steps.
     inner: [u16; INNER_KINDS],
 }
 
@@ -89,13 +89,13 @@ impl<'a, M: Copy> Layout<'a, M> {
         self.at = if inner == LOST { self.add_inner(kind) } else { inner };
     }
 
-    /// The member read last. Returns a reference, because the next instructions would have to wait for a copy.
+    /// The member read last. Returns a reference, because copying the member would delay the instructions that follow.
     #[inline]
     pub(super) fn member(&self) -> &Member<'a, M> {
         &self.steps[usize::from(self.at)].member
     }
 
-    /// Take the known step that matches the beginning of the text, if there is one; returns the step's length.
+    /// Move to the stored step that matches the beginning of the text, if there is one; returns the step's length.
     #[inline]
     pub(super) fn step(&mut self, text: &[u8]) -> Option<usize> {
         let head = words(text.first_chunk()?);
@@ -122,7 +122,7 @@ impl<'a, M: Copy> Layout<'a, M> {
         None
     }
 
-    /// Take a new step, and store it if there is room.
+    /// Move to a new step, and store it unless too many steps are stored already.
     pub(super) fn learn(&mut self, text: &'a [u8], member: Member<'a, M>) {
         let from = usize::from(self.at);
         self.at = LOST;
@@ -183,7 +183,7 @@ mod tests {
         Member { key, meaning, value: None }
     }
 
-    /// Take the steps one after the other; returns the number of known steps.
+    /// Read the steps one after the other; returns how many of them the layout already knew.
     fn walk<'a>(layout: &mut Layout<'a, u8>, steps: &[&'a str]) -> usize {
         layout.begin();
         let known = steps.iter().filter(|step| match layout.step(format!("{step}{PADDING}").as_bytes()) {
@@ -200,7 +200,8 @@ mod tests {
         known.count()
     }
 
-    /// A repeated layout is known; a layout that branches off is known up to the branch.
+    /// All steps of a repeated layout are known; if a layout branches off from a known one, its steps are known up to
+    /// the branch.
     #[test]
     fn repeated_layouts_are_known() {
         let mut layout = Layout::new(0);

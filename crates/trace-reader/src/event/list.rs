@@ -184,7 +184,8 @@ impl<'a> Reader<'a> {
             Ok(()) => {
                 if let Err(fault) = self.finish(&fields) {
                     if quotes != Quotes::Strict {
-                        // A guess was wrong if it leads to an unusable event, such as an event without a time.
+                        // The guess about which quote closes a string was wrong if it leads to an unusable event, such
+                        // as an event without a time.
                         self.forget_event();
                         return Err(Broken::Syntax);
                     }

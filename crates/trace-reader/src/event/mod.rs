@@ -1,4 +1,5 @@
-//! Turns a chunk of events into rows: `list` finds the events, `object` reads the JSON of an event, `finish` makes rows.
+//! Turns a chunk of events into rows: `list` finds the events, `object` reads the JSON of an event, `finish` makes
+//! rows.
 
 pub(crate) mod args;
 pub(crate) mod coerce;
@@ -45,7 +46,8 @@ pub(crate) struct ChunkRows {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Edge {
     pub(crate) is_begin: bool,
-    /// The id by which begin and end of an asynchronous event are paired; all other events are paired by track.
+    /// The id by which the two records of an asynchronous event are paired; the records of all other events are paired
+    /// by track.
     pub(crate) id: Option<u32>,
     pub(crate) position: u32,
     pub(crate) offset: u64,
@@ -89,7 +91,7 @@ pub(crate) enum End {
     OfFile,
 }
 
-/// Read the events of a chunk that begins between two events.
+/// Read the events of a chunk.
 pub(crate) fn read_chunk(bytes: &[u8], chunk: ChunkInfo) -> ChunkRows {
     let mut reader = Reader::new(bytes, chunk);
     let outcome = reader.all_events();

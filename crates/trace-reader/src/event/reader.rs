@@ -21,8 +21,8 @@ pub(super) struct Remark {
 }
 
 /// Limit on the bytes spent on failed attempts to read events, as a multiple of the chunk's size; beyond it, the rest
-/// of the chunk is skipped. An attempt to read an event without an end goes on to the end of the chunk, so a file of
-/// such events would take quadratic time without this limit.
+/// of the chunk is skipped. If an event has no end, the attempt to read it goes on to the end of the chunk; without
+/// this limit, a file full of such events would take quadratic time.
 const MOST_FAILED_READS: usize = 16;
 
 pub(super) struct Reader<'a> {
@@ -34,9 +34,9 @@ pub(super) struct Reader<'a> {
     pub(super) tables: Vec<Rows>,
     pub(super) edges: Vec<Edge>,
     pub(super) health: Health,
-    /// Position of the current event in the chunk.
+    /// Number of events in the chunk before the current event.
     pub(super) position: u32,
-    /// Offset of the current event in the chunk.
+    /// Byte offset of the current event in the chunk.
     pub(super) start: usize,
     /// Tables in which the current event has an open row, one bit per table.
     pub(super) touched: u32,

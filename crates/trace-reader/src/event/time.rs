@@ -2,7 +2,7 @@
 
 use crate::json::digits::number;
 
-/// Number of digits to read; further decimal places cannot change the result.
+/// Number of digits to read; any decimal places after them cannot change the result.
 const MOST_DIGITS: usize = 36;
 
 /// Limit on times, in nanoseconds since 1970: the year 2116. Differences and sums of times within this limit fit in 64
@@ -27,8 +27,8 @@ pub(crate) fn is_in_range(ns: i64) -> bool {
 
 /// Convert the text of a number of microseconds to whole nanoseconds; rounds halves away from zero.
 ///
-/// Reads text because `1725000000000000.123` does not fit in an f64: at that size neighbouring doubles are 0.25 µs
-/// apart. Accepts integers, decimals and exponents; `None` if the text is not a number or overflows an i64.
+/// Reads text because an f64 cannot represent `1725000000000000.123` exactly: at that size, neighbouring doubles are
+/// 0.25 µs apart. Accepts integers, decimals and exponents; `None` if the text is not a number or overflows an i64.
 #[must_use]
 pub fn nanoseconds_from_microseconds(text: &[u8]) -> Option<i64> {
     plain(text).or_else(|| decimal(text, 3))

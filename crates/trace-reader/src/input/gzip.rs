@@ -7,7 +7,7 @@ use flate2::{Crc, Decompress, FlushDecompress, Status};
 
 use super::streams::{Stream, SIGN_BYTES};
 
-/// A member of a gzip file. Returns the data before the damage if the member is damaged; [`GzDecoder`] does not.
+/// A member of a gzip file. If the member is damaged, returns the data before the damage; [`GzDecoder`] does not.
 pub(crate) struct Member<R> {
     raw: R,
     damage_of_head: Option<io::Error>,
@@ -75,7 +75,7 @@ impl<R: BufRead> Stream<R> for Member<R> {
     fn begins_with(bytes: &[u8]) -> bool {
         match bytes {
             [0x1F, 0x8B, 8, 0..=0x1F, _, _, _, _, 0 | 2 | 4, 0..=13 | 255] => true,
-            // If there are fewer bytes, the file is cut off within the header.
+            // If fewer than [`SIGN_BYTES`] bytes are left, the file is cut off within the header.
             [0x1F, 0x8B, ..] => bytes.len() < SIGN_BYTES,
             _ => false,
         }

@@ -48,7 +48,7 @@ pub struct Input {
 }
 
 impl Input {
-    /// Bytes from any reader; `total_bytes` is for progress only, 0 if unknown.
+    /// Bytes from any reader; `total_bytes` is used only to report progress; 0 if unknown.
     pub fn new(name: String, bytes: Box<dyn Read + Send>, total_bytes: u64) -> Self {
         Self { name, bytes, total_bytes }
     }
@@ -158,7 +158,8 @@ pub(crate) fn is_too_long(error: &io::Error) -> bool {
 ///
 /// # Errors
 ///
-/// [`ReadError::Io`]: the file cannot be read. [`ReadError::Stopped`]: `go_on`, called for each buffer, returned `false`.
+/// [`ReadError::Io`]: the file cannot be read. [`ReadError::Stopped`]: `go_on`, called for each buffer, returned
+/// `false`.
 pub fn content_hash(input: Input, go_on: &mut dyn FnMut() -> bool) -> Result<String, ReadError> {
     let tally = Arc::new(Tally::default());
     let mut bytes = Tallied { inner: input.bytes, tally: Arc::clone(&tally) };

@@ -10,8 +10,8 @@ use super::ahead::Ahead;
 use super::tally::Tally;
 use crate::health::Fault;
 
-/// Bytes to decode per call. The gzip decoder copies the last 32 KiB that each call decodes, so if calls decoded less,
-/// it would copy nearly every byte.
+/// Bytes to decode per call. In each call, the gzip decoder copies the last 32 KiB that it decoded, so if a call
+/// decoded only about that much, the decoder would copy nearly every byte.
 const MOST_BYTES_A_CALL: usize = 1 << 18;
 /// Number of bytes that identify the beginning of a stream.
 pub(super) const SIGN_BYTES: usize = 10;
@@ -24,7 +24,7 @@ pub(crate) trait Stream<R>: Sized {
     /// Decode more bytes; 0 bytes mean the end of the stream.
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize>;
 
-    /// Bytes that were decoded but not returned before decoding failed.
+    /// Bytes that were decoded, but not yet returned when decoding failed.
     fn left(&mut self) -> Vec<u8>;
 
     /// Whether an error means that all data was decoded but the checksum differs.
@@ -33,8 +33,8 @@ pub(crate) trait Stream<R>: Sized {
     /// Whether a stream begins with these bytes.
     fn begins_with(bytes: &[u8]) -> bool;
 
-    /// Number of bytes to skip if these bytes begin a frame that belongs to no stream; parallel compressors write such
-    /// frames.
+    /// Number of bytes to skip if these bytes begin a skippable frame, which contains no compressed data; parallel
+    /// compressors write such frames.
     fn skipped(bytes: &[u8]) -> Option<u64>;
 
     /// The underlying reader, positioned after the bytes read so far.
@@ -133,7 +133,7 @@ impl<R: BufRead, S: Stream<Ahead<R>>> Streams<R, S> {
     }
 }
 
-/// The position at which the next stream begins within the last bytes of a damaged stream.
+/// The position in `recent`, the bytes read last, at which the stream after a damaged stream begins.
 fn position_of_next<R: BufRead, S: Stream<Ahead<R>>>(recent: &[u8]) -> Option<usize> {
     (1..recent.len())
         .find(|&at| recent.len() - at >= SIGN_BYTES && S::begins_with(&recent[at..at + SIGN_BYTES]))

@@ -8,7 +8,8 @@ use xxhash_rust::xxh3::Xxh3;
 
 use crate::health::{Fault, Health, Lost};
 
-/// The count and hash of the bytes read so far; the reading thread and the thread that reports progress share it.
+/// The count and hash of the bytes read so far, and errors; shared by the reading thread and the thread that reports
+/// progress.
 #[derive(Default)]
 pub(crate) struct Tally {
     byte_count: AtomicU64,
@@ -38,7 +39,8 @@ impl Tally {
         copy
     }
 
-    /// The error that stopped the reading before the end of the file; damage to a compressed stream does not stop it.
+    /// The error that stopped the reading before the end of the file; damage to a compressed stream does not stop the
+    /// reading.
     pub(crate) fn failure(&self) -> Option<io::Error> {
         self.failure.lock().unwrap_or_else(PoisonError::into_inner).take()
     }

@@ -56,8 +56,9 @@ impl<R: BufRead> Stream<R> for Frame<R> {
         Ok(count)
     }
 
-    /// The data that the decoder still withholds for later blocks. An empty last block with an empty checksum makes the
-    /// decoder return the data (<https://www.rfc-editor.org/rfc/rfc8878#section-3.1.1.2>).
+    /// The decoded data that the decoder holds back because later blocks may repeat parts of it. An empty last block
+    /// with an empty checksum makes the decoder return this data
+    /// (<https://www.rfc-editor.org/rfc/rfc8878#section-3.1.1.2>).
     fn left(&mut self) -> Vec<u8> {
         if !self.is_begun || self.decoder.is_finished() {
             return Vec::new();

@@ -116,7 +116,7 @@ impl<'a> Cursor<'a> {
         Ok(Raw { bytes, shape })
     }
 
-    /// Read digits with or without a decimal point, the numbers that profilers usually write.
+    /// Read a number that consists only of digits and at most one decimal point, the form that profilers usually write.
     #[inline]
     fn plain_number(&mut self) -> Option<&'a [u8]> {
         let rest = self.bytes.get(self.at..)?;
@@ -161,7 +161,7 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// Read the string whose first byte is at the cursor; leaves the cursor after its closing quote.
+    /// Read a string whose opening quote is just before the cursor; leaves the cursor after its closing quote.
     #[inline]
     fn string_end(&mut self) -> Result<&'a [u8], Broken> {
         let start = self.at;
@@ -181,7 +181,8 @@ impl<'a> Cursor<'a> {
 
     /// Like [`Self::string_end`], but a quote closes the string only if the object can continue after it.
     ///
-    /// A guess never reaches into the next event: that would lose the event, and take quadratic time in broken files.
+    /// A guessed string never reaches into the next event; otherwise, that event would be lost, and broken files would
+    /// take quadratic time.
     fn guessed_end(&mut self) -> Result<&'a [u8], Broken> {
         let start = self.at;
         let mut at = start;
@@ -255,8 +256,8 @@ impl<'a> Cursor<'a> {
     }
 }
 
-/// Number of leading bytes that are certainly neither quotes nor backslashes. Most strings are so short that
-/// calling `memchr2` takes longer than this.
+/// Number of leading bytes that are certainly neither quotes nor backslashes. For most strings, which are short, this
+/// is faster than calling `memchr2`.
 #[inline]
 fn plain_count(text: &[u8]) -> usize {
     let is_any = |block: u64, byte: u8| {
@@ -299,9 +300,10 @@ pub(crate) fn is_plain_number(text: &[u8]) -> bool {
 
 /// Bytes that end a number or a bare word.
 const ENDS_WORD: u8 = 1;
-/// Bytes that matter inside an array or object.
+/// Quotes and brackets, the only bytes that matter when an array or object is skipped.
 const NESTS: u8 = 2;
-/// The oddity of a byte in a number: 0 for a digit, 4 for a point and 8 for any other byte, so two points add up to 8.
+/// The oddity of a byte in a number: 0 for a digit, 4 for a point and 8 for any other byte. Two points thus add up to
+/// the oddity of such another byte.
 const ODDITY: u8 = 4 | 8;
 /// The oddity of a word that consists of digits and one point.
 const POINT: usize = 4;

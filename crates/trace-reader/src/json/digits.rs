@@ -54,7 +54,8 @@ pub(crate) fn leading_count(text: &[u8]) -> usize {
     let mut count = 0;
     while let Some(block) = text.get(count..).and_then(|rest| rest.first_chunk()) {
         let values = u64::from_le_bytes(*block) ^ ZEROS;
-        // Bytes that are not digits get their high bit set, and may carry into later bytes; only the first one counts.
+        // In bytes that are not digits, the high bit gets set. These bytes may carry into later bytes, so only the
+        // first high bit is reliable.
         let others = (values.wrapping_add(0x7676_7676_7676_7676) | values) & HIGH_BITS;
         if others != 0 {
             return count + (others.trailing_zeros() / 8) as usize;
@@ -81,7 +82,7 @@ mod tests {
         assert_eq!(number(b"12345678901234567"), None);
     }
 
-    /// A byte that is not a digit ends the number, at any position.
+    /// At any position, a byte that is not a digit ends the leading digits, and makes `number` return `None`.
     #[test]
     fn every_other_byte() {
         for length in 1..=MOST_DIGITS + 4 {

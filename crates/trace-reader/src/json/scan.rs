@@ -2,8 +2,8 @@
 //!
 //! In valid JSON, an opening brace followed by a quoted word and a colon always begins an object: inside a string, the
 //! quotes would have to be escaped. A file can therefore be cut wherever such an object follows the end of another
-//! object. If the cut falls between objects nested in an event, that event does not end before the cut, so the reader
-//! joins the pieces again.
+//! object. If a cut falls between two objects nested in the same event, the reader notices that the event does not end
+//! before the cut, and joins the pieces again.
 
 use memchr::{memchr_iter, memrchr_iter};
 

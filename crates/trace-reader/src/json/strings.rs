@@ -10,7 +10,7 @@ pub(crate) struct Blemishes {
     pub(crate) control_character: bool,
     /// The text is a value that is not valid JSON.
     pub(crate) broken_value: bool,
-    /// The text is a value that is nested too deep.
+    /// The text is a value that is nested too deeply.
     pub(crate) deep_value: bool,
 }
 
@@ -127,7 +127,7 @@ mod tests {
         assert_eq!(decode(r"\u00e9\ud83d\ude00"), "é😀");
     }
 
-    /// A backslash that escapes nothing stays in the text, and is reported.
+    /// A backslash that does not begin a valid escape stays in the text, and is reported.
     #[test]
     fn illegal_escapes_stay() {
         let (text, blemishes) = decoded(br"C:\users\dir");

@@ -13,7 +13,7 @@ pub(crate) fn is_valid(text: &[u8]) -> bool {
 pub(crate) enum Unfit {
     /// The value is not JSON.
     Broken,
-    /// The value is nested too deep for recursive parsers such as Python's.
+    /// The value is nested too deeply for recursive parsers such as Python's.
     Deep,
 }
 
