@@ -129,7 +129,7 @@ class Entry:
             raise DamagedEntryError(message) from error
 
     def is_of(self, source: Location, content_hash: Callable[[Location], str]) -> bool:
-        """Return whether the entry matches the content of `source`; read it only if its status is inconclusive."""
+        """Return whether the entry matches the file `source`; read the file only if its status is inconclusive."""
         now = Stamp.of(source)
         if self.stamp is None or self.stamp.size != now.size:
             return False
