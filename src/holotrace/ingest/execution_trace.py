@@ -1,7 +1,7 @@
 """Execution traces of PyTorch: which operators ran, with their schemas, shapes and types, but without times.
 
-`torch.profiler.ExecutionTraceObserver` writes execution traces. A record function id joins each node with an operator
-of a profiler trace; see `holotrace.enrich.host.execution_nodes`.
+`torch.profiler.ExecutionTraceObserver` writes execution traces. Each node has a record function id, which links it to
+an operator of a profiler trace; see `holotrace.enrich.host.execution_nodes`.
 """
 
 from __future__ import annotations

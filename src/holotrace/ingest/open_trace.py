@@ -56,7 +56,7 @@ def open_trace(  # noqa: PLR0913 -- one argument per option
 
     Raises:
         TraceNotFoundError: there is no trace; the message lists the files that exist.
-        NotATraceError: a file that was named alone, in a list or in a dict is not a profiler trace.
+        NotATraceError: a file that was named explicitly (alone, in a list or in a dict) is not a profiler trace.
         UnreadableTraceError: a file cannot be read; for URLs its subclass UnreachableError.
         DuplicateRankError: two files of a list have the same rank.
         UnknownRankError: a rank in `ranks` does not exist.

@@ -117,7 +117,7 @@ def write_store(trace: Trace, store: Address, *, overwrite: bool = False, execut
 
 
 def _absolute(store: Address) -> Location:
-    """Return the folder as an absolute path, for workers in other working directories."""
+    """Return the folder as an absolute path, because workers may have other working directories."""
     location = located(store)
     return location.absolute() if isinstance(location, Path) else location
 

@@ -37,7 +37,7 @@ def draft_name(name: str) -> str:
 
 
 def drafts_of(path: Path) -> list[Path]:
-    """Return all drafts of a file, finished or not, of any process."""
+    """Return all drafts of a file, finished or not, from any process."""
     prefix = f".{path.name}."
     try:
         with os.scandir(path.parent) as entries:

@@ -31,9 +31,9 @@ class Status(NamedTuple):
 
     size        bytes
     mtime_ns    time of the last change, ns since 1970
-    etag        version of a remote file, which servers call etag or generation
+    etag        version of a remote file; servers call it etag or generation
     changed_ns  for local files, time of the last change to content, name or permissions (ctime); programs cannot set it
-    inode       for local files, the inode, which differs if the file is replaced by another
+    inode       for local files, the inode; it changes if the file is replaced by another file
     """
 
     size: int | None

@@ -61,17 +61,17 @@ class Analysis:
 
     @property
     def name(self) -> str:
-        """Name of its folder, function, figure and page, such as `idle_time`."""
+        """Name of the question's folder, function, figure and page, such as `idle_time`."""
         return self.package.rpartition(".")[2]
 
     @property
     def command(self) -> str:
-        """Name of its command, such as `idle-time`."""
+        """Name of the question's command, such as `idle-time`."""
         return self.alias or self.name.replace("_", "-")
 
     @property
     def page(self) -> str:
-        """Path of its page, relative to the root of the documentation."""
+        """Path of the question's page, relative to the root of the documentation."""
         return f"reference/analyses/{self.name}.md"
 
     @property

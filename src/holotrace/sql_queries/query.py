@@ -240,7 +240,7 @@ def _of_files(folder: Path, view: str, types: pl.Schema) -> str:
 
 
 def _linked_stores(trace: Trace) -> set[Path]:
-    """Return the folders of the local stores, because the query's folder contains links to their files."""
+    """Return the folders of the local stores; the query's folder contains links to their files."""
     folders = (file.folder.parent for file in _stored_files(trace))
     return {folder for folder in folders if isinstance(folder, Path)}
 

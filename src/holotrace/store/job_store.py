@@ -116,7 +116,7 @@ class Contents:
 
 
 def is_store(location: Location) -> bool:
-    """Return whether a location is a store; False also if it is unreachable, because opening it then raises the error."""
+    """Return whether a location is a store; also False if it is unreachable, so that opening it raises the error."""
     try:
         return (location / STORE_MANIFEST).is_file()
     except OSError:
@@ -189,7 +189,7 @@ class StoredFile:
     """A rank of a store, with the interface of `TraceFile`; only its address is pickled."""
 
     def __init__(self, store: Location, rank: int, source: str, content_hash: str) -> None:
-        """Store the address of a rank; `source` and `content_hash` identify the trace file from which the rank was read."""
+        """Store the address of a rank, which was read from the trace file with this `source` and `content_hash`."""
         self.path = source
         self._store = store
         self._rank = rank

@@ -49,7 +49,7 @@ class Plan(Generic[Partial, Result]):
         return Answer(with_findings(visit.findings, self.result_of(visit.results)), visit.trace)
 
     def result_of(self, answers: Mapping[int, Partial | MissingDataError]) -> Result:
-        """Combine the answers of ranks that have the input; the first findings of the result name the ranks that lack it.
+        """Combine the answers of ranks that have the input; the first findings of the result name the other ranks.
 
         Raises:
             MissingDataError: no rank has the input, or some ranks lack it and the result has no field `findings`.

@@ -309,8 +309,8 @@ class RankTrace:
     def table(self, name: str, columns: Sequence[str] | None = None) -> pl.DataFrame:
         """Return columns of a table, with the types of `holotrace.schema`; None selects all columns.
 
-        Rows are in file order. Selections apply only to `events`. Other tables stay complete; to filter one, join it with
-        `events` by `event_index`.
+        Rows are in file order. Selections apply only to `events`. Other tables stay complete; to filter one, join it
+        with `events` by `event_index`.
 
         Raises:
             InvalidOptionError: the table or column does not exist.
@@ -349,7 +349,7 @@ class RankTrace:
         return events.filter(self._is_selected[events["event_index"].to_numpy()]).select(columns)
 
     def derive(self, function: Callable[Concatenate[RankTrace, P], T], *arguments: P.args, **options: P.kwargs) -> T:
-        """Return `function(self, *arguments, **options)`, computed only once; functions marked with `@derived` use this.
+        """Return `function(self, *arguments, **options)`, computed only once; functions with `@derived` use this.
 
         >>> from holotrace.testing import TraceBuilder
         >>> rank_trace = TraceBuilder().operator("aten::mm", start_us=0, duration_us=5).build().ranks[0]
@@ -589,9 +589,9 @@ class Trace:
     def visit(self, function: Callable[[RankTrace], T], executor: Executor = IN_PROCESS) -> Visit[T]:
         """Call `function(rank_trace)` for each rank.
 
-        By default, the first error is raised, and calls that have not started are cancelled. If the trace was opened with
-        `on_error="skip"`, an error that affects only one rank is logged as a warning, and the rank is skipped. For an
-        executor with processes, `function` must be a module-level function or a `functools.partial` of one.
+        By default, the first error is raised, and calls that have not started are cancelled. If the trace was opened
+        with `on_error="skip"`, an error that affects only one rank is logged as a warning, and the rank is skipped. If
+        the executor uses processes, `function` must be a module-level function or a `functools.partial` of one.
 
         >>> from holotrace.testing import TraceBuilder
         >>> builder = TraceBuilder().kernel("gemm", start_us=0, duration_us=5)
@@ -629,7 +629,7 @@ class Trace:
         return None
 
     def _without(self, errors: Mapping[int, Exception]) -> Trace:
-        """Return the trace without these ranks; list them in `skipped` and log them; raise an error if no rank remains."""
+        """Return the trace, moving these ranks to `skipped` and logging them; if none remains, raise the first error."""
         if not errors:
             return self
         if len(errors) == len(self.ranks):

@@ -1,7 +1,7 @@
 """The cache: the tables of trace files, kept as Arrow files so that opening a trace again takes only milliseconds.
 
     <cache folder>/<hash of the trace's path>/<content hash>-r<reader version>/
-        manifest.json     header, health record, content hash and time; checksums of the tables and of the manifest
+        manifest.json     header, health record, content hash and status of the trace file; checksums of all files
         <table>.arrow     one file for each table of the schema
 
 An entry is written into a temporary sibling folder and then renamed, so entries are always complete. If two processes
@@ -9,7 +9,8 @@ read the same trace at once, the slower process uses the entry of the faster one
 read it. If an entry does not match its checksums, the trace is read again.
 
 Several machines can share a cache at a URL: its entries are copied into the user's cache folder, and new entries
-are copied to the URL. The folders in the shared cache and in the user's cache have the same names.
+are copied to the URL. Entries have the same names in both caches. The hash of the trace's path includes the user's id,
+except in the shared cache.
 """
 
 from __future__ import annotations

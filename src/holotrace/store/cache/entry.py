@@ -100,7 +100,7 @@ class Entry:
 
     @classmethod
     def in_memory(cls, reading: Reading) -> Entry:
-        """Return an entry that is in memory and not in a cache, with the output of a reader."""
+        """Return the output of a reader as an entry that is only in memory, not in a cache."""
         return cls(reading.header, reading.health, reading.content_hash, reading.tables)
 
     @classmethod
