@@ -5,7 +5,7 @@ The reader (Rust), the cache, the analyses, SQL and export all rely on these tab
 
 Types: `string` is stored as a uint32 row number in the table `strings`; `json` is a `string` whose text is a JSON
 value; `text` is stored in the column itself. Every column may be null except those declared `nullable=False`. Times are
-int64 nanoseconds since the Unix epoch, wherever the file allows it: `baseTimeNanoseconds` is already added.
+int64 nanoseconds, since the Unix epoch if the file allows this; `baseTimeNanoseconds` is already added.
 """
 
 from __future__ import annotations
@@ -346,5 +346,5 @@ TABLES: dict[str, tuple[Column, ...]] = {
         Column("json", "text", "JSON object of the args that have no column", nullable=False),
     ),
 }
-"""The tables of one rank. The tables events, tracks, strings and metadata are complete; each other table has rows only
-for the events that have its fields."""
+"""The tables of one rank. The tables events, tracks, strings and metadata are complete; every other table has rows only
+for events with fields of that table."""

@@ -1,7 +1,7 @@
 """Execution traces of PyTorch: which operators ran, with their schemas, shapes and types, but without times.
 
-`torch.profiler.ExecutionTraceObserver` writes execution traces. A record function id joins each node with an operator
-of a profiler trace; see `holotrace.enrich.host.execution_nodes`.
+`torch.profiler.ExecutionTraceObserver` writes execution traces. Each node has a record function id, which links it to
+an operator of a profiler trace; see `holotrace.enrich.host.execution_nodes`.
 """
 
 from __future__ import annotations
@@ -40,10 +40,10 @@ class ExecutionTrace(EqualByContent):
 
         node_id             int64
         name                str
-        record_function_id  int64  matches an operator of the profiler trace; null if not recorded
+        record_function_id  int64  identifies the operator in the profiler trace; null if not recorded
         parent              int64  node_id of the enclosing node; null if not recorded
         operator_schema     str    `aten::empty.memory_format(SymInt[] size, …)`; empty if the node is not an operator
-        sequence_number     int64  links forward and backward operators; null if not recorded
+        sequence_number     int64  the same in a forward operator and its backward operators; null if not recorded
         thread              int64  PyTorch's number for the thread; null if not recorded
         input_shapes, input_types, output_shapes, output_types  str  JSON lists
     """
@@ -91,7 +91,7 @@ def _parsed(path: Address) -> Any:  # noqa: ANN401 -- any JSON
 
 
 def _row(node: dict[str, Any]) -> tuple[object, ...]:
-    """Return the columns of a node; from schema 1.1 on, most of them are in a list of attributes."""
+    """Return the columns of a node; from schema 1.1 on, most of them are in the node's list `attrs`."""
     attributes = {attribute.get("name"): attribute.get("value") for attribute in node.get("attrs", ())}
     known = {**attributes, **node}
     return (
@@ -107,6 +107,6 @@ def _row(node: dict[str, Any]) -> tuple[object, ...]:
 
 
 def _described(node: dict[str, Any], side: str, what: str) -> str:
-    """Return shapes or types as JSON; from schema 1.1 on, they are inside `inputs` or `outputs`."""
+    """Return shapes or types as JSON; from schema 1.1 on, they are in the dict `inputs` or `outputs` of the node."""
     values = node.get(f"{side}s")
     return json.dumps(values.get(what, []) if isinstance(values, dict) else node.get(f"{side}_{what}", []))

@@ -1,4 +1,4 @@
-"""The health of a job's files: the format, the rank and its origin, and data that the reader repaired or dropped."""
+"""The health of a job's files: format, rank, how the rank was determined, and data that were repaired or dropped."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ from holotrace.store.health import Finding, state_of
 from holotrace.store.trace import RankTrace, Trace
 
 RankOrigin = Literal["distributedInfo", "file name", "collectives", "given or next free number"]
-"""The origin of a rank's number; the last value means that the caller chose it, or that it was the next free number."""
+"""How the number of a rank was determined; the last value means that the caller chose the number, or that it was the
+next free one."""
 
 State = Literal["clean", "repaired", "with losses", "unreadable"]
 
@@ -25,11 +26,11 @@ class FileHealth:
     """One file of a job.
 
     path           the path as the user wrote it
-    rank           rank of the file; rank_origin: origin of this number
+    rank           rank of the file; rank_origin: how this number was determined
     format         plain, gzip or zstd
-    bytes_read     size of the file; bytes_decoded: size of the JSON text in it
-    event_count    events of every phase
-    gpu_event_count  kernels, copies and memsets among the events
+    bytes_read     size of the file; bytes_decoded: size of the decompressed JSON text
+    event_count    number of events of every phase
+    gpu_event_count  number of kernels, copies and memsets
     options        profiler options that were on during the recording
     findings       data that were repaired or dropped, and other remarks
     other_writer   the program that wrote the file; empty for PyTorch's profiler
@@ -51,7 +52,7 @@ class FileHealth:
 
     @property
     def state(self) -> State:
-        """The overall result in one or two words."""
+        """The overall state of the file in one or two words."""
         return state_of(self.findings) if self.error is None else "unreadable"
 
 
@@ -86,7 +87,7 @@ def _of_readable(rank_trace: RankTrace) -> FileHealth:
 
 
 def _origin(rank_trace: RankTrace, header: Header | None) -> RankOrigin:
-    """Return the first source, in the order of `holotrace.ingest.discover`, that contains this rank."""
+    """Return the first source of ranks, in the order of `holotrace.ingest.discover`, that contains this rank."""
     rank = rank_trace.rank
     if header is not None and header.rank == rank:
         return "distributedInfo"

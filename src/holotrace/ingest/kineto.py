@@ -29,7 +29,7 @@ EXPANSION_VARIABLE = "HOLOTRACE_MOST_EXPANSION"
 """Environment variable: the highest accepted ratio of decompressed to compressed size; `MOST_EXPANSION` if unset."""
 
 MOST_EXPANSION = 100
-"""Default for the highest accepted ratio; traces have 10 to 50, files made to fill a disk have 1,000 or more."""
+"""Default of the highest accepted ratio; traces have ratios of 10 to 50, files made to fill a disk 1,000 or more."""
 
 _SMALL_BYTES = 256 << 20
 """Every file may decompress to this size, regardless of its ratio."""
@@ -124,7 +124,7 @@ def _most_expansion() -> int:
 
 @contextmanager
 def _expansion_of(path: str | Location, most: int | None) -> Iterator[int | None]:
-    """Yield `most`; if the file decompresses to more bytes, raise an error that explains the limit."""
+    """Yield `most`, the maximum decompressed size; if the file exceeds it, raise an error that explains the limit."""
     try:
         yield most
     except _native.ExpansionError as error:

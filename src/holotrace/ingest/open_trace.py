@@ -51,12 +51,12 @@ def open_trace(  # noqa: PLR0913 -- one argument per option
             in `.holotrace_cache` beside the trace; a `pathlib.Path`: in this folder; the URL of a folder: in this
             folder, which several machines can share, and in the user's cache folder; False: only in memory.
         progress: receives progress updates; by default a bar in a notebook, and nothing elsewhere.
-        on_error: what to do if a rank cannot be read, or work on the rank fails: "fail" raises the error; "skip" logs
-            it, adds it to the findings and continues with the other ranks.
+        on_error: what to do if a rank cannot be read, or processing it fails: "fail" raises the error; "skip" logs the
+            error, adds it to the findings and continues with the other ranks.
 
     Raises:
         TraceNotFoundError: there is no trace; the message lists the files that exist.
-        NotATraceError: a file that was named alone, in a list or in a dict is not a profiler trace.
+        NotATraceError: a file that was named explicitly (alone, in a list or in a dict) is not a profiler trace.
         UnreadableTraceError: a file cannot be read; for URLs its subclass UnreachableError.
         DuplicateRankError: two files of a list have the same rank.
         UnknownRankError: a rank in `ranks` does not exist.
@@ -90,7 +90,9 @@ def _of_profiler(
 
 
 def open_among(source: str, paths: list[str], *, cache: CacheOption, progress: Progress | None) -> Trace:
-    """Open the traces among these files as one job, the newest file of each rank; `source` appears in error messages.
+    """Open the traces among these files as one job, with only the newest file of each rank.
+
+    `source` appears in error messages.
 
     Raises:
         TraceNotFoundError: none of the files is a trace.

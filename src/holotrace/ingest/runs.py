@@ -56,8 +56,8 @@ class Recording:
     """One trace file of a run.
 
     path         path of the file, beginning with the given folder
-    worker       the process that recorded the file, according to its name
-    span         span of the run, counted from 1
+    worker       name of the process that recorded the file, taken from the file name
+    span         number of the span in the run, from 1
     stamp        the number in the file name, else None
     rank         the rank at the beginning of the file or in its name; None if the whole file must be read to find it
     byte_count   size of the file
@@ -77,7 +77,7 @@ class Recording:
 class Run:
     """The recordings in one folder, sorted by span and worker.
 
-    unreadable  files that look like recordings but cannot be read; a run may contain nothing else
+    unreadable  files that look like recordings but cannot be read; a run may contain only such files
 
     >>> import holotrace
     >>> import tempfile
@@ -118,8 +118,8 @@ class Run:
     def open(self, span: int | None = None, *, cache: CacheOption = True, progress: Progress | None = None) -> Trace:
         """Open the recordings of a span, by default the last one, as one job.
 
-        If two jobs wrote into one folder, two recordings may have the same rank. The newest is opened and the other is listed
-        in `skipped`.
+        If two jobs wrote into one folder, two recordings may have the same rank. The newer one is opened, and the
+        other is listed in `skipped`.
 
         Raises:
             UnreadableTraceError: no file of the run can be read.
@@ -133,7 +133,7 @@ class Run:
 
 @dataclass(frozen=True)
 class RunChanges:
-    """The changes between two scans of a folder: paths of traces, in natural order."""
+    """The paths of traces that were added, changed or removed between two scans of a folder, each in natural order."""
 
     added: tuple[str, ...]
     changed: tuple[str, ...]
@@ -146,7 +146,7 @@ class RunChanges:
 
 @dataclass(frozen=True)
 class Runs:
-    """The runs in a folder, sorted by name, and the files that belong to no run, with the reason.
+    """The runs in a folder, sorted by name, and the files that belong to no run, each with the reason.
 
     >>> import holotrace
     >>> import tempfile
@@ -391,7 +391,7 @@ def _spans_by_time(workers: list[list[Recording]]) -> Callable[[Recording], int]
 
 
 def _time_ns(recording: Recording) -> int:
-    """Return the time in the file name, -1 if the number is not a time."""
+    """Return the time in the file name, or -1 if the number in the name is not a time."""
     digits = str(recording.stamp)
     return int(digits.ljust(19, "0")) if len(digits) in _DIGITS_OF_A_TIME else -1
 

@@ -19,7 +19,7 @@ _ANY_PROGRAM = {EventKind.OTHER, EventKind.INSTANT}
 _TORCH_NAME = r"^(aten|c10|torch|autograd)::|^ProfilerStep"
 _ASCEND_PROCESS = "Ascend Hardware"
 _WRITERS = {"viztracer_metadata": "VizTracer"}
-"""Top-level keys that name the program."""
+"""For each top-level key that only one program writes, the name of the program."""
 
 
 def other_writer(rank_trace: RankTrace) -> str:

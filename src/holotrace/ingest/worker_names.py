@@ -1,4 +1,4 @@
-"""The worker and the number of the recording in a file name."""
+"""Find the worker and the number of the recording in a file name."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def worker_of(path: str) -> str:
 
 
 def worker_and_stamp(path: str) -> tuple[str, int | None]:
-    """Split a file name into worker and number; a name of any other form is the worker, without a number."""
+    """Split a file name into worker and number; if it has another form, return the whole name and None."""
     name = name_of(path)
     match = _NAME.fullmatch(name)
     if match is None:

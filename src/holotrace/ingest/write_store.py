@@ -44,8 +44,8 @@ class Ingested:
 
     store      address of the store
     written    ranks that were written
-    unchanged  ranks that were already in the store, and were read from the same bytes
-    contents   all ranks that the store contains now
+    unchanged  ranks that were not written, because the store already had them from identical files
+    contents   everything that the store contains now
 
     >>> import holotrace
     >>> import tempfile
@@ -66,13 +66,13 @@ def write_store(trace: Trace, store: Address, *, overwrite: bool = False, execut
     """Write the traces of a job as one store of Parquet files, which `holotrace.open_trace` can open.
 
     Each rank has its own folder in the store. Ranks whose files have not changed are not written again, so a second run
-    continues after an interrupted one. Other ranks in the store are kept, so several runs may write different ranks of
-    a job.
+    continues where an interrupted run stopped. Other ranks in the store are kept, so several runs may write different
+    ranks of a job.
 
     Args:
         trace: as returned by `holotrace.open_trace`.
         store: a folder, created if its parent exists, or a URL.
-        overwrite: also replace ranks that were read from other files.
+        overwrite: also replace stored ranks that were read from other files.
         executor: processes the ranks; its workers must be able to reach the traces and the store.
 
     Raises:
@@ -117,7 +117,7 @@ def write_store(trace: Trace, store: Address, *, overwrite: bool = False, execut
 
 
 def _absolute(store: Address) -> Location:
-    """Return the folder as an absolute path, for workers in other working directories."""
+    """Return the folder as an absolute path, because workers may have other working directories."""
     location = located(store)
     return location.absolute() if isinstance(location, Path) else location
 
@@ -140,7 +140,7 @@ def _expect_room(store: Location) -> None:
 
 
 def _trace_file(rank_trace: RankTrace) -> TraceFile:
-    """Return the trace file of a rank; raise an error if it was opened from a store or has a selection of events."""
+    """Return the trace file of a rank; raise an error if the rank is from a store or has a selection of events."""
     if not isinstance(rank_trace.file, TraceFile):
         message = f"rank {rank_trace.rank} is already in a store; copy its folder"
         raise InvalidOptionError(message)
@@ -151,7 +151,7 @@ def _trace_file(rank_trace: RankTrace) -> TraceFile:
 
 
 def _unchanged(rank_trace: RankTrace, store: Location) -> StoredRank | None:
-    """Return the stored rank if it is up to date; None if the rank must be written.
+    """Return the stored rank if it is complete and up to date; None if the rank must be written.
 
     Raises:
         InvalidOptionError: the stored rank was read from another file.
@@ -166,7 +166,8 @@ def _unchanged(rank_trace: RankTrace, store: Location) -> StoredRank | None:
 def _write(rank_trace: RankTrace, run: Writing) -> StoredRank:
     """Write a rank; if its cache entry is damaged, read the trace itself again."""
     store = run.store
-    if not is_store(store):  # the caller has created the store; a worker that does not see it has another file system
+    # The caller has created the store. A worker that does not see it uses another file system.
+    if not is_store(store):
         message = f"a worker on {node()} does not see {store}; name a folder that all machines share, or a URL"
         raise InvalidOptionError(message)
     file = _trace_file(rank_trace)

@@ -73,13 +73,13 @@ def opened_filesystem(url: str, secret: Secret) -> tuple[AbstractFileSystem, str
     environment = tuple((name, value) for name, value in os.environ.items() if name.startswith(_VARIABLES))
     is_signed = bool(secret.query) and translated(url).startswith("http")
     with_query = f"{url}?{secret.query}" if is_signed else url
-    with _one_at_a_time:  # all threads then share one file system and its connections for a bucket
+    with _one_at_a_time:  # so that all threads share one file system per bucket, with its connections
         filesystem = _filesystem(_root(url), Secret(user=secret.user) if is_signed else secret, environment)
     return filesystem, str(filesystem._strip_protocol(translated(with_query.partition("::")[0])))  # noqa: SLF001 -- fsspec has no public function for this
 
 
 def _root(url: str) -> str:
-    """Return the part of a URL that identifies the file system: all except the path in the file system."""
+    """Return the part of a URL that identifies the file system: the URL without the path in the file system."""
     first, chain, behind = url.partition("::")
     match = _ROOT.match(first)
     host = "" if chain or match is None else match[0]
@@ -121,14 +121,14 @@ def _expect_extra(url: str, scheme: str) -> None:
 
 
 def _options(root: str, scheme: str, secret: Secret, environment: dict[str, str]) -> dict[str, Any]:
-    """Return options that the file system does not read from the environment itself."""
+    """Return the options that must be passed because the file system does not read them from the environment."""
     patience_s = _patience_s(environment)
     if scheme in {"s3", "s3a"}:
         endpoint = environment.get("S3_ENDPOINT")
         timeouts = {"connect_timeout": patience_s, "read_timeout": patience_s}
         return {"config_kwargs": timeouts, **({"endpoint_url": endpoint} if endpoint else {})}
     if scheme in {"gs", "gcs"}:
-        # By default, gcsfs first requests the type of each bucket over gRPC.
+        # Without this variable, gcsfs first requests the type of each bucket over gRPC.
         os.environ.setdefault("GCSFS_EXPERIMENTAL_ZB_HNS_SUPPORT", "false")
         return {"requests_timeout": patience_s}
     if scheme in {"az", "abfs", "abfss"}:
@@ -175,7 +175,7 @@ def _web_options(patience_s: float) -> dict[str, Any]:
 
 
 def _limit_waiting(filesystem: AbstractFileSystem, patience_s: float) -> None:
-    """Set timeouts for which there is no option: by default, WebHDFS waits forever, and Azure pauses for a minute."""
+    """Set timeouts for which there is no option: by default, WebHDFS waits forever, and Azure retries for a minute."""
     session = getattr(filesystem, "session", None)
     if "webhdfs" in filesystem.protocol and session is not None:
         session.request = functools.partial(session.request, timeout=patience_s)

@@ -37,7 +37,7 @@ def draft_name(name: str) -> str:
 
 
 def drafts_of(path: Path) -> list[Path]:
-    """Return all drafts of a file, finished or not, of any process."""
+    """Return all drafts of a file, finished or not, from any process."""
     prefix = f".{path.name}."
     try:
         with os.scandir(path.parent) as entries:
@@ -53,7 +53,7 @@ def is_temporary(path: Path) -> bool:
 
 
 def is_left_behind(path: Path) -> bool:
-    """Return whether the writing process has ended; on another machine, whether the path is unchanged for a day."""
+    """Return whether the writing process has ended or, if it ran elsewhere, whether the path is unchanged for a day."""
     match = _NAME.fullmatch(path.name)
     if match is None:
         return False

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from fsspec import AbstractFileSystem
 
 FIRST_PIECE = 1 << 18
-"""Size of the first piece in bytes; it is small because often only the beginning of a file is needed."""
+"""Size in bytes of the first piece that is fetched; small, because often only the beginning of a file is needed."""
 
 LARGEST_PIECE = 8 << 20
 """Size of the largest piece in bytes; each piece is four times as large as the one before, up to this size."""
@@ -49,11 +49,11 @@ class RemoteFile(Protocol):
         """The file system of fsspec, and the path in it."""
 
     def info(self) -> dict[str, Any]:
-        """Return the file system's record of the file."""
+        """Return the file system's metadata for the file."""
 
 
 class _Source(Protocol):
-    """Fetches the bytes from `start` to `end`, or fewer if the file or the connection ends."""
+    """Fetches the bytes from `start` to `end`, or fewer if the file or the connection ends early."""
 
     at_once: int
     """Maximum number of calls of `fetch` at the same time."""

@@ -48,7 +48,7 @@ class RemotePath:
         return cls(_trimmed(shown), secret if secret != NO_SECRET else secret_of(shown))
 
     def __post_init__(self) -> None:
-        """Remember the secret; this process can then open the path from its string alone."""
+        """Remember the secret, so that this process can also open the path by its string, which has no secret."""
         remember(self.url, self.secret)
 
     def __reduce__(self) -> tuple[type[RemotePath], tuple[str, Secret]]:
@@ -122,7 +122,7 @@ class RemotePath:
             return opened_filesystem(self.url, self.secret)
 
     def info(self) -> dict[str, Any]:
-        """Return the file system's record of the file or folder.
+        """Return the file system's metadata for the file or folder.
 
         Raises:
             FileNotFoundError: the path does not exist.
@@ -167,7 +167,7 @@ class RemotePath:
         return (self / name for name, _ in self.listed())
 
     def listed(self) -> list[tuple[str, dict[str, Any]]]:
-        """Return the name of each entry and the file system's record of it; names of web folders end with `/`.
+        """Return the name of each entry and the file system's metadata for it; names of web folders end with `/`.
 
         Raises:
             FileNotFoundError, UnreachableError: see `iterdir`.

@@ -1,7 +1,7 @@
 """Secrets in URLs: signatures of SAS and presigned URLs, and user names with passwords.
 
 Messages, reports, pages and names of cache entries contain URLs without secrets. The process remembers each secret. It
-can therefore open a location, and all paths below it, if it is given only the URL without the secret.
+can therefore open a location, and all paths below it, even if it is given only the URL without the secret.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ def remember(url: str, secret: Secret) -> None:
 
 
 def secret_of(url: str) -> Secret:
-    """Return the known secret of a URL or, if it has none, of the nearest parent that has one."""
+    """Return the secret remembered for a URL or, if there is none, for its nearest parent with a secret."""
     above = [known for known in _known if url == known or url.startswith(f"{known}/")]
     return _known[max(above, key=len)] if above else NO_SECRET
 

@@ -23,7 +23,7 @@ _VERSIONS = ("ETag", "etag", "generation", "md5Hash", "Content-MD5", "Digest")
 _NS_OF_A_SECOND = 1_000_000_000
 _NS_OF_A_MILLISECOND = 1_000_000
 _FIRST_MS_OF_1971 = 31_536_000_000
-"""A time of at least this number is in milliseconds, a smaller one in seconds."""
+"""Numbers from this one on are times in milliseconds; smaller numbers are times in seconds."""
 
 
 class Status(NamedTuple):
@@ -31,9 +31,9 @@ class Status(NamedTuple):
 
     size        bytes
     mtime_ns    time of the last change, ns since 1970
-    etag        version of a remote file, which servers call etag or generation
+    etag        version of a remote file; servers call it etag or generation
     changed_ns  for local files, time of the last change to content, name or permissions (ctime); programs cannot set it
-    inode       for local files, the inode, which differs if the file is replaced by another
+    inode       for local files, the inode; it changes if the file is replaced by another file
     """
 
     size: int | None
@@ -61,7 +61,7 @@ def status_of(location: Path | _RemoteFile) -> Status:
 
 
 def remote_status(entry: Mapping[str, Any]) -> Status:
-    """Return the status of a file from the file system's record."""
+    """Return the status of a file from the file system's metadata."""
     size = entry.get("size")
     return Status(size if isinstance(size, int) else None, _time_ns(entry), _version(entry))
 

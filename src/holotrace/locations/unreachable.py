@@ -1,4 +1,4 @@
-"""Turn the errors that libraries raise for URLs into one line that says what was found, where, and what to do."""
+"""Turn the errors that libraries raise for URLs into one-line messages: what went wrong, where, and what to do."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ def _reason(error: BaseException) -> str:
 
 
 def _innermost(error: BaseException) -> BaseException:
-    """Return the original error, because fsspec raises FileNotFoundError for any HTTP error."""
+    """Return the original cause of an error, because fsspec turns any HTTP error into a FileNotFoundError."""
     while error.__cause__ is not None:
         error = error.__cause__
     return error

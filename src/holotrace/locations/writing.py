@@ -146,7 +146,7 @@ def _send(draft: Path, location: RemotePath, *, replace: bool) -> None:
     except BaseException:
         _remove(filesystem, beside)
         raise
-    if not replace:  # if the file exists, WebHDFS leaves both files in place without an error
+    if not replace:  # if `path` exists, WebHDFS does not move `beside`, and reports no error
         _remove(filesystem, beside)
 
 

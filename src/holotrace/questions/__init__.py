@@ -1,1 +1,1 @@
-"""Code that all questions share: descriptions of questions, and how results are summed up, printed and displayed."""
+"""Code that all questions share: it describes the questions, and sums up, prints and displays their results."""

@@ -41,7 +41,7 @@ class Analysis:
     alias        name of the command, if it differs from the folder's name
     most_rows    maximum number of rows of a table on the terminal
     needs        kinds of events; a trace with no events of these kinds has no data for the question
-    has_input    name of a function in `compute` that returns whether a rank has the input, if `needs` is not enough
+    has_input    name of a function in `compute` that returns whether a rank has the input; empty if `needs` is enough
     fewest_ranks a trace with fewer ranks has no data for the question
 
     The computation and the tables are imported when first used, because both need polars.
@@ -61,17 +61,17 @@ class Analysis:
 
     @property
     def name(self) -> str:
-        """Name of its folder, function, figure and page, such as `idle_time`."""
+        """Name of the question's folder, function, figure and page, such as `idle_time`."""
         return self.package.rpartition(".")[2]
 
     @property
     def command(self) -> str:
-        """Name of its command, such as `idle-time`."""
+        """Name of the question's command, such as `idle-time`."""
         return self.alias or self.name.replace("_", "-")
 
     @property
     def page(self) -> str:
-        """Path of its page, relative to the root of the documentation."""
+        """Path of the question's page, relative to the root of the documentation."""
         return f"reference/analyses/{self.name}.md"
 
     @property
@@ -87,13 +87,13 @@ class Analysis:
 
     @property
     def plan(self) -> Callable[..., Plan[Any, Any]]:
-        """`plan(**options)`: `compute` in two steps, one per rank and one over all ranks; comparisons have no plan."""
+        """`plan(**options)` splits `compute` into a step per rank and a step over all ranks; comparisons have none."""
         function: Callable[..., Plan[Any, Any]] = self._module("compute").plan
         return function
 
     @property
     def input_check(self) -> Callable[[RankTrace], bool] | None:
-        """The function that `has_input` names."""
+        """The function whose name is in `has_input`; None if `has_input` is empty."""
         return getattr(self._module("compute"), self.has_input) if self.has_input else None
 
     @property

@@ -29,7 +29,7 @@ _KERNELS_SHOWN = 3
 
 
 _NO_DEVICE = -1
-"""The device number of memory on the CPU, and of events for which the file names no device."""
+"""The device number that stands for the CPU's memory, and for events without a device in the file."""
 
 
 _KERNEL_LENGTH = 40
@@ -73,7 +73,7 @@ class View:
 
 @dataclass(frozen=True)
 class Cell:
-    """One printed value; `whole` is the full text if the printed one is shortened."""
+    """One printed value; `whole` is the full text if the printed text was shortened."""
 
     text: str
     is_number: bool
@@ -82,7 +82,7 @@ class Cell:
 
 @dataclass(frozen=True)
 class PrintedTable:
-    """A table ready to print; `left_out` counts omitted rows; `chosen_by` names the column that ranked the rows."""
+    """A table ready to print; `left_out` counts omitted rows; `chosen_by` is the heading of the ranking column."""
 
     caption: str
     headings: tuple[str, ...]
@@ -92,7 +92,7 @@ class PrintedTable:
 
 
 def print_view(view: View, result: object, limit: int) -> PrintedTable:
-    """Format a view of a result like `print_frame`; rows are ranked by the view's column `telling`."""
+    """Format a view of a result as `print_frame` does, ranking the rows by the column named in `view.telling`."""
     return print_frame(view.caption, view.table(result), limit, telling=view.telling)
 
 
@@ -139,13 +139,13 @@ def cell(column: str, value: float | str | None, short: Mapping[str, str] = _NOT
     Args:
         column: name of the column.
         value: one of its values.
-        short: `shown_names` of the whole table, in which different kernels have different names.
+        short: the result of `shown_names` for the whole table, so that different kernels get different names.
     """
     if value is None or (column == "device" and value == _NO_DEVICE):
         return Cell(percent_text(None), is_number=True)
     if isinstance(value, str):
         return _text_cell(column, value, short)
-    plain = number_text if column in COLUMNS else "{:,}".format  # a query's computed column keeps all its digits
+    plain = number_text if column in COLUMNS else "{:,}".format  # print a column computed by a query with all digits
     print_value = small_percent_text if column in _OFTEN_SMALL else _PRINTED.get(unit_of(column), plain)
     return Cell(print_value(value), is_number=True)
 
@@ -156,7 +156,7 @@ def known_columns(table: pl.DataFrame) -> pl.DataFrame:
 
 
 def with_bounds(table: pl.DataFrame, share: str, unknown: str) -> pl.DataFrame:
-    """Rename the column `share` to `…_least_fraction` if any value of `unknown` is not 0; otherwise drop `unknown`."""
+    """Rename `share` to `…_least_fraction`, a lower bound, if any value of `unknown` is not 0; else drop `unknown`."""
     if table.get_column(unknown).sum():
         return table.rename({share: f"{share.removesuffix('_fraction')}_least_fraction"})
     return table.drop(unknown)
@@ -204,5 +204,5 @@ def _text_cell(column: str, value: str, short: Mapping[str, str]) -> Cell:
 
 
 def _is_short(column: str, value: str) -> bool:
-    """Return whether to shorten a value: always in the column `name`, in `event` only if it is a C++ signature."""
+    """Return whether to shorten a value: in the column `name` always; in `event`, if the value is a C++ signature."""
     return column == "name" or (column == "event" and (value.startswith(("void ", "_Z")) or value.endswith(")")))

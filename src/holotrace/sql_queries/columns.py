@@ -37,7 +37,7 @@ _PER_DAY = {"ms": 86_400_000, "us": 86_400_000_000, "ns": 86_400_000_000_000}
 
 
 def representable(relation: Any) -> Any:  # noqa: ANN401 -- DuckDB is imported late
-    """Return the relation with maps as lists of pairs, and other unsupported types as text."""
+    """Return the relation, converting maps to lists of pairs, and other unsupported types to text."""
     casts = [_cast(number + 1, duckdb_type) for number, duckdb_type in enumerate(relation.types)]
     if not any(casts):
         return relation
@@ -68,7 +68,7 @@ def _cast(number: int, duckdb_type: Any) -> str | None:  # noqa: ANN401 -- DuckD
 
 def _is_supported(duckdb_type: Any) -> bool:  # noqa: ANN401 -- DuckDB is imported late
     """Return whether a frame supports a type: a number, a string, or a list or struct of supported types."""
-    if str(duckdb_type) in {"JSON", "GEOMETRY"}:  # unsupported, although DuckDB may give them the type id of text
+    if str(duckdb_type) in {"JSON", "GEOMETRY"}:  # unsupported, although their `id` may be that of text
         return False
     if duckdb_type.id in _LISTS:
         return _is_supported(duckdb_type.children[0][1])
@@ -86,7 +86,7 @@ def _is_far(column: pl.Series) -> bool:
 
 
 def _far_as_text(column: pl.Series) -> pl.Series:
-    """Format values as dates if possible, else as the number of units since 1970."""
+    """Format values as dates if possible, else as the distance from 1970 in the unit of the column."""
     bounds = _bounds(column.dtype)
     unit = getattr(column.dtype, "time_unit", "days")
     first, last = bounds or (0, 0)
@@ -100,7 +100,7 @@ def _far_as_text(column: pl.Series) -> pl.Series:
 def _bounds(dtype: pl.DataType) -> tuple[int, int] | None:
     if dtype == pl.Date:
         return _FIRST_DAY, _LAST_DAY
-    if isinstance(dtype, pl.Datetime) and dtype.time_unit != "ns":  # ns cannot represent years this far from 1970
+    if isinstance(dtype, pl.Datetime) and dtype.time_unit != "ns":  # times in ns never leave the bounds
         per_day = _PER_DAY[dtype.time_unit]
         return (_FIRST_DAY + 1) * per_day, _LAST_DAY * per_day
     return None

@@ -118,7 +118,7 @@ def sql(
 
 
 def named_views(query: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return the stored tables that a query needs, either itself or for its views, and the views that it names."""
+    """Return the stored tables that a query or one of its views reads, and the views that the query names."""
     stored = {name for name in TABLES if re.search(rf'\b{STORED}"?\s*\.\s*"?{name}\b', query, re.IGNORECASE)}
     views = [view for view in VIEWS.values() if re.search(rf"(?<!{STORED}\.)\b{view.name}\b", query, re.IGNORECASE)]
     stored.update(name for view in views for name in view.needs)
@@ -178,7 +178,7 @@ def _put_view(view: SqlView, rows: pl.DataFrame, target: Path) -> None:
 
 
 def _emptied(target: Path) -> Path:
-    """Create the folder of a file, and remove a partial file that a lost worker may have left."""
+    """Create the folder of a file, and remove a partial file that a crashed worker may have left."""
     target.parent.mkdir(parents=True, exist_ok=True)
     target.unlink(missing_ok=True)
     return target
@@ -200,7 +200,7 @@ def _memory_bytes(asked: int | None) -> int:
 
 
 def _settings(folder: Path, memory_bytes: int) -> dict[str, str]:
-    """Return DuckDB's settings; its temporary files also go into the folder."""
+    """Return DuckDB's settings, with a folder for its temporary files inside `folder`."""
     return {
         "memory_limit": f"{memory_bytes}B",
         "max_temp_directory_size": f"{shutil.disk_usage(folder).free // _SHARE_OF_DISK}B",
@@ -240,7 +240,7 @@ def _of_files(folder: Path, view: str, types: pl.Schema) -> str:
 
 
 def _linked_stores(trace: Trace) -> set[Path]:
-    """Return the local stores, whose files are linked from the query's folder."""
+    """Return the folders of the local stores; the query's folder contains links to their files."""
     folders = (file.folder.parent for file in _stored_files(trace))
     return {folder for folder in folders if isinstance(folder, Path)}
 
@@ -254,7 +254,7 @@ def _lock(connection: Any, folders: Iterable[Path]) -> None:  # noqa: ANN401 -- 
     paths = [str(folder.resolve()) for folder in folders]
     readable = ", ".join(
         _text(f"{path}/") for path in {*paths, *map(glob.escape, paths)}
-    )  # DuckDB also checks paths in which glob characters are escaped
+    )  # DuckDB also checks the pattern, in which the path is escaped
     connection.execute(f"SET allowed_directories = [{readable}]")
     connection.execute("SET enable_external_access = false")
     connection.execute("SET lock_configuration = true")

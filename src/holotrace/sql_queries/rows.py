@@ -39,7 +39,7 @@ _DURATION = (pl.col("end_ns") - pl.col("start_ns")).alias("duration_ns")
 
 
 def rank_rows(rank_trace: RankTrace) -> pl.DataFrame:
-    """Return the row of `ranks` for this rank."""
+    """Return this rank's row in the view `ranks`."""
     header, health = rank_trace.header, rank_trace.health
     kinds = set(EventKind) - {EventKind.INSTANT, EventKind.MEMORY}
     span = event_ranges(rank_trace, kinds, ["start_ns", "end_ns"])
@@ -189,7 +189,7 @@ def inference_step_rows(rank_trace: RankTrace) -> pl.DataFrame:
 
 
 def annotation_rows(rank_trace: RankTrace) -> pl.DataFrame:
-    """Return the rows of `annotations`, first on the host, then on the devices."""
+    """Return the rows of `annotations`: first annotations on the host, then those on the devices."""
     host, device = host_annotations(rank_trace), device_annotations(rank_trace)
     on_host = host.with_columns(_thread(rank_trace, host["track_id"]), is_on_device=pl.lit(value=False))
     both = pl.concat([on_host, device.with_columns(is_on_device=pl.lit(value=True))], how="diagonal_relaxed")

@@ -53,7 +53,7 @@ class Limits:
 
 @dataclass
 class RunningQuery:
-    """A query on a connection; if `is_stuck`, it ignored an interrupt, and the connection must stay open."""
+    """A query on a connection; `is_stuck`: the query ignored an interrupt, so the connection must stay open."""
 
     connection: Any
     limits: Limits

@@ -38,7 +38,7 @@ class SqlView:
     """A view: the meaning of a row, the columns except `rank`, and one of three sources of the rows.
 
     rows    a function that returns the rows of a rank
-    of_job  a function that returns the rows of all ranks, with `rank`
+    of_job  a function that returns the rows of all ranks, with a column `rank`
     select  a query over stored tables, whose names are in `needs`
     """
 
@@ -234,7 +234,8 @@ VIEWS: dict[str, SqlView] = {
         ),
         SqlView(
             "collectives",
-            "an operation between ranks, including sends and receives: the kernel or, if there is none, the range on the host",
+            "a communication operation, such as a collective or a send: its kernel or, if there is none, "
+            "its range on the host",
             (
                 _EVENT,
                 *_RANGE,
@@ -289,7 +290,8 @@ VIEWS: dict[str, SqlView] = {
                 Column(
                     "wait_ns",
                     "int64",
-                    "time from this rank's arrival to the last rank's; null if no other rank recorded the collective",
+                    "time from the arrival of this rank to the arrival of the last rank; "
+                    "null if no other rank recorded the collective",
                     "ns",
                 ),
                 Column("is_last", "bool", "whether the other ranks waited only for this rank"),
@@ -390,12 +392,12 @@ VIEWS: dict[str, SqlView] = {
         SqlView(
             "annotations",
             "a user annotation on a host thread or a stream; if none were recorded on streams, "
-            "host annotations are projected onto them",
+            "host annotations are projected onto the streams",
             (
                 _EVENT,
                 *_RANGE,
                 Column("name", "text", "as written in the program"),
-                Column("self_ns", "int64", "time in it without shorter annotations on the same thread or stream", "ns"),
+                Column("self_ns", "int64", "time not in shorter annotations on the same thread or stream", "ns"),
                 Column("is_on_device", "bool", "whether it is on a stream"),
                 Column("device", "int32", "device ordinal; null on the host"),
                 Column("stream", "int64", "stream or queue; null on the host"),

@@ -18,7 +18,7 @@ _BITS_OF_A_CLASS = 3
 def narrowed(path: Path, source: str) -> Iterator[None]:
     """Keep a new file or folder private while the block runs, then give access to users who may read `source`.
 
-    The umask also applies. If `source` is a URL, it is the only restriction.
+    The umask also applies. If `source` is a URL, only the umask restricts access.
 
     Raises:
         OSError: the permissions cannot be changed.

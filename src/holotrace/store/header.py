@@ -23,7 +23,7 @@ class Header:
     """Top-level keys of a trace; missing keys are None, 0 or empty.
 
     rank, world_size, backend   from `distributedInfo`
-    device_properties           one dict per visible device, with only strings and numbers that fit into 64 bits
+    device_properties           one dict per visible device; its values are strings, or numbers that fit into 64 bits
     base_time_ns                `baseTimeNanoseconds`; it is already added to all stored times
     options                     for each name in OPTION_NAMES, whether the profiler option was on
     host_name, trace_name       names as written in the file
@@ -72,7 +72,10 @@ def rank_or_none(number: int | None) -> int | None:
 
 
 def _whole_number(text: str) -> int | float:
-    """Parse a JSON number; Python limits the digits of integers (https://docs.python.org/3/library/stdtypes.html#int-max-str-digits)."""
+    """Parse an integer; one with more than `_MOST_DIGITS` digits becomes a float, because Python limits the digits.
+
+    https://docs.python.org/3/library/stdtypes.html#int-max-str-digits
+    """
     return int(text) if len(text) <= _MOST_DIGITS else float(text)
 
 

@@ -53,8 +53,8 @@ class Health:
     format         plain, gzip or zstd
     bytes_read     size of the file
     bytes_decoded  size of the JSON text
-    event_count    events of every phase, stored or not
-    row_counts     rows of every table
+    event_count    number of events of every phase, stored or not
+    row_counts     number of rows of each table
     findings       data that were repaired or dropped, and other remarks; empty for a clean file
     content_hash   hash of the bytes of the file
     events_end     offset in the JSON text just after the bracket that closes the events; None if this is missing

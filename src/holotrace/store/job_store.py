@@ -77,7 +77,7 @@ class StoredRank:
     stamp         size, times and version of the trace file
     content_hash  hash of the bytes of the trace file
     byte_count    size of the rank's tables in the store
-    event_count   events of every phase in the file
+    event_count   number of events of every phase in the file
     """
 
     rank: int
@@ -89,7 +89,7 @@ class StoredRank:
 
     @classmethod
     def from_json(cls, raw: Json) -> StoredRank:
-        """Restore an object from the dict that `asdict` made of it.
+        """Restore a StoredRank from the dict that `asdict` returned.
 
         Raises:
             KeyError, TypeError, ValueError: `raw` does not describe a stored rank; for example, `rank` is a path.
@@ -116,7 +116,7 @@ class Contents:
 
 
 def is_store(location: Location) -> bool:
-    """Return whether a location is a store; also False if it is unreachable: opening it then raises the error."""
+    """Return whether a location is a store; also False if it is unreachable, so that opening it raises the error."""
     try:
         return (location / STORE_MANIFEST).is_file()
     except OSError:
@@ -189,7 +189,7 @@ class StoredFile:
     """A rank of a store, with the interface of `TraceFile`; only its address is pickled."""
 
     def __init__(self, store: Location, rank: int, source: str, content_hash: str) -> None:
-        """Store the address of a rank; `source` and `content_hash` identify the trace file from which it was read."""
+        """Store the address of a rank, which was read from the trace file with this `source` and `content_hash`."""
         self.path = source
         self._store = store
         self._rank = rank

@@ -35,7 +35,7 @@ class KeptRanks(Generic[R]):
 
         While the kept ranks have more than `most_events` events, forget the least recently used rank.
         """
-        latest = next(reversed(self._ranks), identity)  # only this rank can have grown since the last call
+        latest = next(reversed(self._ranks), identity)  # since the last call, only the rank used last can have grown
         used = self._ranks[identity] = self._ranks.pop(identity, rank)
         for changed in {latest, identity}:
             self._events_held[changed] = self._ranks[changed].events_held

@@ -49,10 +49,10 @@ class Plan(Generic[Partial, Result]):
         return Answer(with_findings(visit.findings, self.result_of(visit.results)), visit.trace)
 
     def result_of(self, answers: Mapping[int, Partial | MissingDataError]) -> Result:
-        """Combine the answers of ranks that have the input; the result's findings begin with the ranks that lack it.
+        """Combine the answers of ranks that have the input; the first findings of the result name the other ranks.
 
         Raises:
-            MissingDataError: no rank has the input, or some ranks lack it and the result has no findings.
+            MissingDataError: no rank has the input, or some ranks lack it and the result has no field `findings`.
         """
         known = {rank: answer for rank, answer in answers.items() if not isinstance(answer, MissingDataError)}
         missing = [answer for answer in answers.values() if isinstance(answer, MissingDataError)]
@@ -78,7 +78,7 @@ class Answers:
 
     results   the results of the plans that could run
     missing   the errors of the other plans, whose input is missing
-    trace     the trace with only the ranks that the results cover
+    trace     the trace with only the ranks that are in the results
     findings  a sentence per rank that was skipped
     """
 
@@ -89,7 +89,7 @@ class Answers:
 
 
 def with_findings(findings: tuple[str, ...], result: Result) -> Result:
-    """Put these findings before the findings of the result, if it has findings."""
+    """Put these findings before those of the result, if the result has a field `findings`."""
     if not findings or not hasattr(result, "findings"):
         return result
     more: Any = result

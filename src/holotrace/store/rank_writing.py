@@ -65,7 +65,7 @@ class Writing:
 
     store      folder of the store
     writer     unique name of the run
-    overwrite  also replace ranks that were read from other files
+    overwrite  also replace stored ranks that were read from other files
     """
 
     store: Location
@@ -100,7 +100,7 @@ def _is_of_this_version(store: Location) -> bool:
 
 
 def is_begun(folder: Location) -> bool:
-    """Return whether another process is still creating the store: the folder has only the first files of a store."""
+    """Return whether the folder has only the first files of a store, so another process is still creating the store."""
     return all(path.name.startswith(f".{STORE_MANIFEST}.") or path.name == STORE_MANIFEST for path in folder.iterdir())
 
 
@@ -189,8 +189,8 @@ def write_rank(run: Writing, rank: int, source: str, entry: Entry) -> StoredRank
         entry: the content of the trace file.
 
     Raises:
-        InvalidOptionError: another process is writing this rank: on a local disk, from another file; on an object
-            store, from any file.
+        InvalidOptionError: on a local disk, another process has written this rank from another file; on an object
+            store, another process is writing this rank.
         OSError: a file cannot be written.
     """
     store = run.store
@@ -248,7 +248,7 @@ def _write_folder(store: Path, rank: int, source: str, entry: Entry, *, overwrit
 
 
 def _publish(store: Path, draft: Path, stored: StoredRank, *, overwrite: bool) -> None:
-    """Give the folder of a rank its final name, and replace an older folder.
+    """Give the folder of a rank its final name, replacing any older folder of this name.
 
     Raises:
         InvalidOptionError: the older folder was read from another file.
@@ -286,7 +286,7 @@ def _take_away(store: Path, folder: Path) -> None:
 
 
 def _write_objects(run: Writing, rank: int, source: str, entry: Entry) -> StoredRank:
-    """Write a rank on an object store, which cannot rename: remove its manifest first, and write it last."""
+    """Write a rank on an object store, which cannot rename: remove the old manifest first, write the new one last."""
     folder = rank_folder(run.store, rank)
 
     @contextmanager

@@ -34,7 +34,7 @@ _IN_FORCE: ContextVar[Mapping[str, tuple[Any, ...]] | None] = ContextVar("rules 
 
 
 class RuleTable(Generic[Rule]):
-    """Rules that classify names by one property, for example kernels by their kind.
+    """Rules that derive one property from a name, for example the kind of a kernel from its name.
 
     Args:
         shipped: the rules that come with holotrace.

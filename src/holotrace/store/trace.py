@@ -72,7 +72,7 @@ class SkippedFile:
     """A file that was skipped.
 
     is_unreadable  whether the file looks like a trace but cannot be read
-    rank           the rank if another recording of this rank was opened, else None
+    rank           rank of the file if another file of the same rank was opened instead, else None
     """
 
     path: str
@@ -82,7 +82,7 @@ class SkippedFile:
 
 
 class RankFile(Protocol):
-    """The source of a rank's tables: a trace file or a store; it is pickled as its address."""
+    """The source of a rank's tables: a trace file or a store; only its address is pickled."""
 
     @property
     def path(self) -> str:
@@ -180,7 +180,7 @@ class RankTrace:
 
     @property
     def selections(self) -> tuple[Selection, ...]:
-        """The selections; an event is kept if all of them are true.
+        """The selections; an event is kept if all of them are true for it.
 
         >>> from holotrace.testing import TraceBuilder
         >>> rank_trace = TraceBuilder().operator("aten::mm", start_us=0, duration_us=5).build().ranks[0]
@@ -309,8 +309,8 @@ class RankTrace:
     def table(self, name: str, columns: Sequence[str] | None = None) -> pl.DataFrame:
         """Return columns of a table, with the types of `holotrace.schema`; None selects all columns.
 
-        Rows are in file order. Selections apply only to `events`; other tables stay complete; join them by
-        `event_index`.
+        Rows are in file order. Selections apply only to `events`. Other tables stay complete; to filter one, join it
+        with `events` by `event_index`.
 
         Raises:
             InvalidOptionError: the table or column does not exist.
@@ -349,7 +349,7 @@ class RankTrace:
         return events.filter(self._is_selected[events["event_index"].to_numpy()]).select(columns)
 
     def derive(self, function: Callable[Concatenate[RankTrace, P], T], *arguments: P.args, **options: P.kwargs) -> T:
-        """Return `function(self, *arguments, **options)`, computed once; `holotrace.store.derived` calls this for facts.
+        """Return `function(self, *arguments, **options)`, computed only once; functions with `@derived` use this.
 
         >>> from holotrace.testing import TraceBuilder
         >>> rank_trace = TraceBuilder().operator("aten::mm", start_us=0, duration_us=5).build().ranks[0]
@@ -378,7 +378,7 @@ class RankTrace:
         {<EventKind.KERNEL: 6>: 1}
         """
         selected = RankTrace(self.rank, self._file, (*self._selections, selection), self._capture_source)
-        selected._unselected = self.unselected  # facts derived from all events need not be computed again
+        selected._unselected = self.unselected  # so that facts about all events are not computed again
         return selected
 
     def event_counts(self) -> dict[EventKind, int]:
@@ -589,9 +589,9 @@ class Trace:
     def visit(self, function: Callable[[RankTrace], T], executor: Executor = IN_PROCESS) -> Visit[T]:
         """Call `function(rank_trace)` for each rank.
 
-        The first error is raised, and calls that have not started are cancelled. If the trace was opened with
-        `on_error="skip"`, an error that affects only one rank is logged as a warning, and the rank is skipped. For an
-        executor with processes, `function` must be a module-level function or a `functools.partial` of one.
+        By default, the first error is raised, and calls that have not started are cancelled. If the trace was opened
+        with `on_error="skip"`, an error that affects only one rank is logged as a warning, and the rank is skipped. If
+        the executor uses processes, `function` must be a module-level function or a `functools.partial` of one.
 
         >>> from holotrace.testing import TraceBuilder
         >>> builder = TraceBuilder().kernel("gemm", start_us=0, duration_us=5)
@@ -617,7 +617,7 @@ class Trace:
                 future.cancel()
 
     def _error_of_rank(self, future: Future[Any]) -> Exception | None:
-        """Wait for a call; return its error if only the rank should be skipped; raise any other error."""
+        """Wait for a call; if it fails, return the error if the rank should be skipped, or else raise the error."""
         try:
             future.result()
         except (*ABOUT_THE_QUESTION, *_THE_EXECUTOR_IS_GONE):
@@ -629,7 +629,7 @@ class Trace:
         return None
 
     def _without(self, errors: Mapping[int, Exception]) -> Trace:
-        """Return the trace with these ranks in `skipped`, and log them; if no rank remains, raise the first error."""
+        """Return the trace, moving these ranks to `skipped` and logging them; if none remains, raise the first error."""
         if not errors:
             return self
         if len(errors) == len(self.ranks):

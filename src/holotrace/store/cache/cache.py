@@ -1,7 +1,7 @@
 """The cache: the tables of trace files, kept as Arrow files so that opening a trace again takes only milliseconds.
 
     <cache folder>/<hash of the trace's path>/<content hash>-r<reader version>/
-        manifest.json     header, health record, content hash and time; checksums of the tables and of the manifest
+        manifest.json     header, health record, content hash and status of the trace file; checksums of all files
         <table>.arrow     one file for each table of the schema
 
 An entry is written into a temporary sibling folder and then renamed, so entries are always complete. If two processes
@@ -9,7 +9,8 @@ read the same trace at once, the slower process uses the entry of the faster one
 read it. If an entry does not match its checksums, the trace is read again.
 
 Several machines can share a cache at a URL: its entries are copied into the user's cache folder, and new entries
-are copied to the URL. The folders in the shared cache and in the user's cache have the same names.
+are copied to the URL. Entries have the same names in both caches. The hash of the trace's path includes the user's id,
+except in the shared cache.
 """
 
 from __future__ import annotations
@@ -77,7 +78,7 @@ class Cache:
 
     @classmethod
     def from_option(cls, option: CacheOption, source: Location) -> Cache | None:
-        """Return the cache for `option`, None for no cache.
+        """Return the cache for `option`, or None if `option` is False.
 
         Raises:
             InvalidOptionError: `option` is not one of the values described at `CacheOption`.
@@ -120,7 +121,7 @@ class Cache:
         for folder, manifest in shared_manifests(self.shared / _home_name(source)):
             with suppress(KeyError, TypeError, DamagedEntryError, OSError):
                 stamp = Stamp(**manifest["stamp"])
-                if isinstance(source, Path):  # the stamp is from another machine's file, so compare bytes
+                if isinstance(source, Path):  # the stamp may be from another machine's copy, so compare bytes
                     stamp = replace(stamp, taken_ns=0)
                 kept = Entry("", "", manifest["content_hash"], MemoryTables({}), stamp=stamp)
                 if kept.is_of(source, content_hash):
@@ -153,9 +154,10 @@ class Cache:
                 logger.warning("the cache %s cannot be written: %s", self.shared, error)
 
     def add(self, source: Location, read: Callable[[Path], Reading]) -> Entry:
-        """Let `read` write the tables of `source` into a folder, which becomes an entry; an interrupt leaves no files.
+        """Call `read` to write the tables of `source` into a folder, which then becomes an entry.
 
-        Files are not synced to disk. If a power cut damages them, the checksums show this, and the trace is read again.
+        An interrupt leaves no files behind. Files are not synced to disk. If a power cut damages them, the checksums
+        show this, and the trace is read again.
 
         Raises:
             CacheWriteError: the folder cannot be written.
@@ -208,7 +210,7 @@ def _home_name(source: Location, *, user: str = "") -> str:
 
 
 def _user() -> str:
-    """Return a NUL, which no path contains, followed by the user id; empty on systems without user ids."""
+    """Return a suffix for paths: a NUL, which no path contains, and the user id; empty if there are no user ids."""
     return f"\0{os.getuid()}" if hasattr(os, "getuid") else ""
 
 

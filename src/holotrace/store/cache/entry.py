@@ -100,7 +100,7 @@ class Entry:
 
     @classmethod
     def in_memory(cls, reading: Reading) -> Entry:
-        """Return an entry that is in memory and not in a cache, with the output of a reader."""
+        """Return the output of a reader as an entry that is only in memory, not in a cache."""
         return cls(reading.header, reading.health, reading.content_hash, reading.tables)
 
     @classmethod
@@ -129,7 +129,7 @@ class Entry:
             raise DamagedEntryError(message) from error
 
     def is_of(self, source: Location, content_hash: Callable[[Location], str]) -> bool:
-        """Return whether the entry matches the content of `source`; read it only if its status is inconclusive."""
+        """Return whether the entry matches the file `source`; read the file only if its status is inconclusive."""
         now = Stamp.of(source)
         if self.stamp is None or self.stamp.size != now.size:
             return False

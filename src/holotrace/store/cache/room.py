@@ -13,9 +13,9 @@ from holotrace.locations import is_temporary, remove_left_behind
 from holotrace.store.cache.entry import MANIFEST
 
 _SWEEP_SHARE = 16
-"""A cache above its limit shrinks to 15/16 of the limit in one go, and a process adds at most 1/16 before it checks
-the size of the cache again. Adding up all entries after each addition would take quadratic time for jobs with many
-ranks.
+"""A cache above its limit shrinks to 15/16 of the limit in one go, and a process adds at most 1/16 of the limit before
+it checks the size of the cache again. Adding up all entries after each addition would take quadratic time for jobs with
+many ranks.
 """
 
 _GROUP_AND_OTHERS = 0o077
@@ -32,7 +32,7 @@ class _Kept:
 
 
 def make_room(folder: Path, limit_bytes: int | None, *, keep: Path | None) -> None:
-    """Remove leftovers, and old entries if the cache exceeds the limit; most calls do not check its size."""
+    """Remove leftovers, and old entries if the cache exceeds the limit; most calls only count the new entry's bytes."""
     added = 0 if keep is None else _kept(keep).byte_count
     room = _room_bytes.get((folder, limit_bytes), 0) - added
     if room < 0:

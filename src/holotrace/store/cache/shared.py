@@ -42,7 +42,7 @@ def fetch_entry(folder: RemotePath, to: Path) -> None:
 
 
 def share_entry(folder: Path, to: RemotePath) -> None:
-    """Copy an entry to a URL, the manifest last; keep an existing entry.
+    """Copy an entry to a URL, the manifest last; do nothing if the entry already exists there.
 
     Raises:
         OSError: the entry cannot be written.

@@ -34,7 +34,7 @@ _POLARS_TYPES: dict[ColumnType, type[pl.DataType]] = {
 
 
 class DamagedTableError(HolotraceError):
-    """The file of a table is missing or was changed; the cache rebuilds it."""
+    """The file of a table is missing or was changed; the cache rebuilds the entry."""
 
 
 class Tables(Protocol):
@@ -47,7 +47,7 @@ class Tables(Protocol):
         """Return `columns` of the events of these kinds and, if given, these `names` (string ids), in file order."""
 
     def scan(self, name: str) -> pl.LazyFrame:
-        """Return table `name` as a lazy frame; a large table can be collected in parts."""
+        """Return table `name` as a lazy frame, so that a large table can be collected in parts."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,7 +83,7 @@ class FolderTables:
     _verified: dict[str, set[str]] = field(default_factory=dict, repr=False, compare=False)
 
     def read(self, name: str, columns: Sequence[str]) -> pl.DataFrame:
-        """Return `columns` of table `name`, each in one chunk, which NumPy can use without a copy.
+        """Return `columns` of table `name`, each as a single chunk, so that NumPy can use the columns without a copy.
 
         Raises:
             DamagedTableError: the file is missing or was changed.
@@ -91,7 +91,7 @@ class FolderTables:
         with self._errors_named(name):
             self.verify(name, columns)
             chunked = pl.read_ipc(_literal(arrow_file(self.folder, name)), columns=list(columns)).get_columns()
-            # The chunks of a column are freed before the next column is copied.
+            # To save memory, the chunks of a column are freed before the next column is copied.
             return pl.DataFrame([chunked.pop(0).rechunk() for _ in columns])
 
     def read_events(self, columns: Sequence[str], kinds: Sequence[int], names: pl.Series | None = None) -> pl.DataFrame:
@@ -145,7 +145,7 @@ class ColumnMemo:
     """The columns of one table; a column is loaded when it is first requested."""
 
     def __init__(self, load: Callable[[Sequence[str]], pl.DataFrame]) -> None:
-        """Remember the columns that `load(columns)` returns."""
+        """Load missing columns with `load(columns)`."""
         self._load = load
         self._lock = threading.RLock()  # two threads must not add the same column
         self._held: pl.DataFrame | None = None
@@ -165,7 +165,7 @@ Frame = TypeVar("Frame", pl.DataFrame, pl.LazyFrame)
 
 
 def of_kinds(events: Frame, kinds: Sequence[int], names: pl.Series | None = None) -> Frame:
-    """Return the events of these kinds; `names` (string ids) keeps only events with these names."""
+    """Return the events of these kinds; if `names` (string ids) is given, only events with these names."""
     return events.filter(is_of_kinds(kinds, names))
 
 
@@ -181,7 +181,7 @@ def arrow_file(folder: Path, name: str) -> Path:
 
 
 def polars_type(column_type: ColumnType) -> type[pl.DataType]:
-    """Return the Polars type of a stored column; for `string` and `json` the type of the id."""
+    """Return the Polars type of a stored column; for `string` and `json`, this is the type of the string id."""
     return _POLARS_TYPES[column_type]
 
 

@@ -1,4 +1,4 @@
-"""Compress tables, to send them from the process of a rank to the process that joins all ranks."""
+"""Compress tables that a worker process sends to the process that combines all ranks."""
 
 from __future__ import annotations
 

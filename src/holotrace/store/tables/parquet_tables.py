@@ -1,9 +1,9 @@
 """Write the tables of one rank as Parquet files that any engine can read, and read them back.
 
 The columns of `holotrace.schema.TABLES` are made readable: `string` and `json` columns contain the string itself, and the
-`kind` of an event is its name in lower case. `collectives.rank` is renamed to `recorded_rank`, because engines add a
-column `rank` from the folder's name. Strings are dictionary-encoded. String ids are not stored; they are the row
-numbers of the table `strings`. A table without rows has no file, unless it is in `ALWAYS_WRITTEN`.
+`kind` of an event is its name in lower case. `collectives.rank` is renamed to `recorded_rank`, because engines
+derive a column `rank` from the folder's name. Strings are dictionary-encoded. String ids are not stored; they are the
+row numbers of the table `strings`. A table without rows has no file, unless it is in `ALWAYS_WRITTEN`.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ ALWAYS_WRITTEN = ("events", "tracks", "strings")
 """Tables that have a file even without rows, so that a pattern such as `rank=*/events.parquet` matches every rank."""
 
 KIND_NAMES = pl.Series("kind", [kind.name.lower() for kind in EventKind])
-"""The names of `EventKind` in a file, in numeric order."""
+"""The names that stand for the values of `EventKind` in a file, in numeric order of the values."""
 
 _ROWS_AT_ONCE = 1 << 17
 _ROWS_OF_A_GROUP = 1 << 18
@@ -110,7 +110,7 @@ class _Written(io.RawIOBase):
 
 
 def readable(rows: pl.DataFrame, table: str, strings: pl.Series) -> pl.DataFrame:
-    """Return rows of a table with the columns of its file."""
+    """Convert rows of a table to the columns of its file."""
     return rows.select(_readable(rows[column.name], table, column, strings) for column in TABLES[table])
 
 
@@ -219,7 +219,7 @@ class ParquetTables(Tables):
         except OSError as error:
             raise self._damaged(name, error) from error
         if isinstance(source, Path):
-            with suppress(OSError):  # not every file system has links
+            with suppress(OSError):  # not every file system supports links
                 target.symlink_to(source.absolute())
                 return
             target.write_bytes(source.read_bytes())
