@@ -138,7 +138,7 @@ class EventReader:
             try:
                 value, end = _DECODER.raw_decode(self._buffer, self._at)
             except RecursionError as error:
-                what = "a value is nested too deep"
+                what = "a value is nested too deeply"
                 raise self._damaged(what) from error
             except json.JSONDecodeError as error:
                 if not self._is_unfinished(error):

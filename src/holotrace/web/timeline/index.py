@@ -42,7 +42,7 @@ class Row:
     process        `GPU 0`, `python3 59811`
     device         device ordinal; None for threads
     first_lane     the first of the row's `lane_count` lanes
-    hidden_count   number of events nested too deep to be drawn
+    hidden_count   number of events nested too deeply to be drawn
     """
 
     label: str
