@@ -80,7 +80,7 @@ const VALUES: [&str; 39] = [
     "{}",
 ];
 
-/// A key and the bytes around it.
+/// A key, the colon after it, and the comma before it, each with its spaces.
 type Member = (&'static str, &'static str, &'static str);
 
 fn member() -> impl Strategy<Value = Member> {
@@ -94,7 +94,7 @@ fn layout() -> impl Strategy<Value = Layout> {
     (vec(member(), 0..10), select(ENDS.to_vec()))
 }
 
-/// A difference between an event and its layout.
+/// A change to the layout of one event.
 #[derive(Clone, Debug)]
 enum Change {
     Nothing,
