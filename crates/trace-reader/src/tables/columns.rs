@@ -49,7 +49,7 @@ impl<T: Copy + Default> Sparse<T> {
     }
 }
 
-/// Maps numbers within a chunk to numbers within the file.
+/// Converts the numbers of a chunk's events, strings and tracks to their numbers in the file.
 #[derive(Debug)]
 pub(crate) struct Renumbering {
     pub(crate) first_event: u32,
