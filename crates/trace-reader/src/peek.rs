@@ -1,4 +1,4 @@
-//! Inspects the beginning of a file to find out whether the file is a trace, and of which rank.
+//! Inspects the beginning of a file to find out whether the file is a trace and, if so, of which rank.
 
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ pub enum FileKind {
     Trace,
     /// A file without text.
     Empty,
-    /// A JSON object without events in the inspected text.
+    /// JSON whose events, if any, begin after the inspected text.
     CutOff,
     /// Not JSON.
     NotJson,

@@ -1,4 +1,5 @@
-//! Places the events of one rank in a timeline of several ranks: on the timeline's clock, with separate pids and ids.
+//! Places the events of one rank in a timeline of several ranks: times are converted to the timeline's clock, and the
+//! pids and ids of different ranks differ.
 
 use std::collections::HashMap;
 use std::io::Write;
@@ -15,16 +16,16 @@ const ID_BITS: u32 = 36;
 const JOINING_PHASES: &[u8] = b"stfbenSTpF";
 const NAMES_OF_PROCESSES: [&[u8]; 2] = [b"\"process_name\"", b"\"process_sort_index\""];
 
-/// A correction of a clock: add `offset_ns` at `at_ns`, and `drift_ppb` ns more each second.
+/// How to correct the times of a clock: add `offset_ns`, and `drift_ppb` ns more for each second after `at_ns`.
 #[derive(Clone, Copy, Debug)]
 pub struct ClockLine {
-    /// The time, on the clock itself, at which the correction is exactly `offset_ns`.
+    /// The time, on the uncorrected clock, at which the correction is exactly `offset_ns`.
     pub at_ns: i64,
     /// The value to add.
     pub offset_ns: i64,
     /// How much faster the reference clock runs than this clock, in parts per billion.
     pub drift_ppb: f64,
-    /// The last time, on the clock itself, to which this correction applies.
+    /// The last time, on the uncorrected clock, to which this correction applies.
     pub last_ns: i64,
 }
 
@@ -85,7 +86,7 @@ impl Placing {
         Self { rank: rank.into(), base_ns, new_base_ns, clock, pids }
     }
 
-    /// Place events, given as JSON with commas between them; in the result, a comma precedes each event.
+    /// Place events that are given as JSON objects separated by commas; in the result, a comma precedes each event.
     ///
     /// # Errors
     ///
@@ -150,7 +151,8 @@ impl Placing {
         out.extend_from_slice(&event.text[copied..event.span.end]);
     }
 
-    /// The start and the duration of an event in the timeline; each is `None` if the file lacks it.
+    /// The start and the duration of an event in the timeline; each is `None` if it is missing or does not fit into 64
+    /// bits.
     fn times(&self, event: &Event<'_>) -> (Option<i64>, Option<i64>) {
         let time = |key| event.value(key).and_then(|value| nanoseconds_from_microseconds(unquoted(value)));
         let Some(recorded) = time(b"\"ts\"").and_then(|start| start.checked_add(self.base_ns)) else {
@@ -181,7 +183,8 @@ impl Placing {
         new
     }
 
-    /// The id of a flow: small numbers stay numbers, and other ids get the rank as a prefix.
+    /// The new id of an event: a small number gets the rank as its upper bits, and any other id gets the rank as a
+    /// prefix.
     fn new_id<'a>(&self, id: &'a [u8]) -> Option<New<'a>> {
         let number = std::str::from_utf8(id).ok().and_then(|text| text.parse::<u64>().ok());
         match number {
@@ -199,7 +202,7 @@ enum New<'a> {
     Whole(i64),
     /// A time, written in microseconds.
     Nanoseconds(i64),
-    /// A rank and a text without quotes, which are written as one string, the rank first.
+    /// A rank and a text without quotes, which are written as one string, such as `"rank 2: text"`.
     OfRank(u64, &'a [u8]),
 }
 

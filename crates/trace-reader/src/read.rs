@@ -22,7 +22,8 @@ pub struct Trace {
 
 /// Read a trace into `sink`.
 ///
-/// If `progress` stops the reading, this function returns at once; a thread that waits for bytes ends when they arrive.
+/// If `progress` stops the reading, this function returns at once; a thread that is still waiting for bytes ends when
+/// the bytes arrive.
 ///
 /// # Errors
 ///

@@ -68,7 +68,8 @@ fn read_with(bytes: &[u8], options: Options) -> Result<Read, ReadError> {
     })
 }
 
-/// Read with chunks of several sizes, which must not change the events; returns the result for large chunks.
+/// Read in chunks of several sizes, check that the size does not change the events, and return the result for large
+/// chunks.
 fn read_any(text: &[u8]) -> Read {
     let sized = |chunk_bytes| {
         let chunk_bytes = NonZeroUsize::new(chunk_bytes);
@@ -116,7 +117,7 @@ fn args_of_flows_are_kept() {
     assert_eq!(read.findings(), []);
 }
 
-/// If a key occurs twice, its last value wins, even if the args were already read according to the first value.
+/// If a key occurs twice, its last value wins, even if the args were read while the first value still applied.
 #[test]
 fn repeated_keys() {
     let flow = r#"{"ph":"X","args":{"stream":7,"x":1},"ph":"s","id":3,"pid":1,"tid":1,"ts":1,"cat":"kernel","args":{"y":2}}"#;
@@ -141,7 +142,7 @@ fn brackets_among_the_events() {
     }
 }
 
-/// Lists and documents after the first are also read, and reported.
+/// If a file contains several lists of events or several JSON documents, all are read, and a finding reports this.
 #[test]
 fn further_documents_and_lists() {
     let (first, second) = (object("ab"), object("cd"));
@@ -223,7 +224,7 @@ fn damaged_heads() {
     }
 }
 
-/// If a damaged value before or after the events reaches into a list of events, it does not hide any event.
+/// A damaged value before or after the events hides no event, even if the list of events seems to be inside the value.
 #[test]
 fn metadata_reaches_over_no_events() {
     for (head, tail) in [
@@ -283,7 +284,8 @@ fn no_fault_is_silent() {
 const SHORT_BYTES: usize = 1 << 13;
 const LONG_BYTES: usize = 1 << 17;
 
-/// Limit on the ratio of reading times: the ratio is 16 in linear time and 256 in quadratic time.
+/// Limit on the ratio of reading times: it is about 16 if reading takes linear time, and 256 if it takes quadratic
+/// time.
 const MOST_TIMES_LONGER: u32 = 64;
 
 fn hostile_text(piece: &str, bytes: usize) -> String {
@@ -320,7 +322,7 @@ fn time_is_linear() {
         "\" \" ",
     ] {
         let (short, long) = (hostile_text(piece, SHORT_BYTES), hostile_text(piece, LONG_BYTES));
-        // Other processes may slow down one attempt, but hardly all five.
+        // Other processes may slow down one attempt, but are unlikely to slow down all five.
         let is_linear = (0..5).any(|_| time_to_read(&long) < MOST_TIMES_LONGER * time_to_read(&short));
         assert!(is_linear, "{piece}");
     }
@@ -383,7 +385,7 @@ fn checksums() {
     }
 }
 
-/// A zstd frame shorter than the size it states is reported, although it has no checksum.
+/// A zstd frame shorter than the size it states is reported, even if it has no checksum.
 #[test]
 fn stated_sizes() {
     let text = format!("[{}]", event("a"));
@@ -437,7 +439,7 @@ fn damaged_gzip() {
     assert!(read.kinds().contains(&"truncated_compression"));
 }
 
-/// The reader returns all complete blocks of a cut-off zstd file, although the decoder withholds them.
+/// The reader returns all complete blocks of a cut-off zstd file, including those that the decoder withholds at first.
 #[test]
 fn truncated_zstd() {
     let names: Vec<String> = (0..8_000).map(|number| event(&format!("{number:x}"))).collect();

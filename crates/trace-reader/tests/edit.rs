@@ -5,7 +5,7 @@ use std::io::Write;
 
 use trace_reader::{ClockLine, EditedCopy, Fate, Input, Pid, Placing, ReadError};
 
-/// Return the copy of a text, and the number of events in the text.
+/// Return an edited copy of a text, and the number of events in the text.
 fn edited(text: &[u8], fate: impl Fn(usize) -> Fate<'static>) -> Result<(String, usize), ReadError> {
     let mut file = tempfile::NamedTempFile::new().expect("a temporary file");
     file.write_all(text).expect("room for it");
@@ -20,7 +20,7 @@ fn edited(text: &[u8], fate: impl Fn(usize) -> Fate<'static>) -> Result<(String,
     Ok((String::from_utf8(out).expect("the copy is text"), copy.event_count()))
 }
 
-/// If no event changes, the copy equals the text byte for byte, in any number of pieces.
+/// If no event changes, the copy equals the text byte for byte, whether it is made in one piece or in many.
 #[test]
 fn kept_events_are_copied_byte_for_byte() {
     let event = r#"{ "ph":"X",  "name":"é \"}{\\", "args": {"a": [1, {"b":"]"}]} }"#;
@@ -51,7 +51,7 @@ fn events_are_left_out_marked_and_numbered() {
     );
 }
 
-/// A text without a complete list of events is an error.
+/// Copying a text without a complete list of events is an error.
 #[test]
 fn damage_is_an_error() {
     for text in ["", "[{\"ph\":\"X\"}", "[{\"ph\":\"X\"", "[{\"ph\" 1}]", "[{\"ph\":\"X\"}, 5]", "{\"a\":[]}"]
@@ -60,7 +60,7 @@ fn damage_is_an_error() {
     }
 }
 
-/// The copy for a timeline consists of events only, each after a comma, in any number of pieces.
+/// The copy for a timeline contains only events, each after a comma, whether it is made in one piece or in many.
 #[test]
 fn placed_events_are_those_of_the_list_alone() {
     let line = ClockLine { at_ns: 0, offset_ns: -2_000, drift_ppb: 0.0, last_ns: i64::MAX };

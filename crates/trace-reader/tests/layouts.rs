@@ -1,4 +1,4 @@
-//! The layout of earlier events never changes how an event is read.
+//! The reader predicts an event's layout from earlier events; a wrong prediction never changes how the event is read.
 #![allow(clippy::expect_used)]
 
 mod oracle;
@@ -80,7 +80,7 @@ const VALUES: [&str; 39] = [
     "{}",
 ];
 
-/// A key and the bytes around it.
+/// A key, the colon after it, and the comma before it, each with its spaces.
 type Member = (&'static str, &'static str, &'static str);
 
 fn member() -> impl Strategy<Value = Member> {
@@ -94,7 +94,7 @@ fn layout() -> impl Strategy<Value = Layout> {
     (vec(member(), 0..10), select(ENDS.to_vec()))
 }
 
-/// A difference between an event and its layout.
+/// A change to the layout of one event.
 #[derive(Clone, Debug)]
 enum Change {
     Nothing,
@@ -192,7 +192,7 @@ fn read_whole(text: &[u8], chunk_bytes: usize) -> (Vec<RecordBatch>, Value) {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(400))]
 
-    /// Events read together become the same rows as events read one by one.
+    /// Events that are read together become the same rows as if each event were read in a chunk of its own.
     #[test]
     fn neighbours_do_not_matter(text in events()) {
         oracle::check(text.as_bytes(), 1 << 20);

@@ -110,7 +110,8 @@ fn a_kernel_and_its_args() {
     assert_eq!(read.findings(), [("bare_literal".to_owned(), 1)]);
 }
 
-/// The result does not depend on where the text is cut for the threads, even between objects nested in an event.
+/// The result does not depend on where the text is cut into chunks, even if a cut is between two objects nested in an
+/// event.
 #[test]
 fn the_size_of_chunks_does_not_matter() {
     let nested = r#"{"ph": "X", "cat": "cpu_op", "name": "op", "pid": 1, "tid": 1, "ts": 1, "dur": 1,
@@ -261,7 +262,8 @@ fn base_time_before_and_after() {
     }
 }
 
-/// Bare lists are read; the kind of events without categories follows from the process name.
+/// A list of events without an enclosing object is read; if its events have no categories, their kinds follow from the
+/// process names.
 #[test]
 fn bare_lists() {
     let read = read_text(
@@ -301,7 +303,8 @@ fn samples() {
     assert_eq!(uint32(&counters, "event_index"), [Some(0), Some(0), Some(1)]);
 }
 
-/// Streams may be numbers, hexadecimal strings and an unsigned −1; without the arg, the tid is the stream.
+/// Streams may be numbers, including −1 written as an unsigned number, or hexadecimal strings; if the arg is missing,
+/// the tid is the stream.
 #[test]
 fn streams() {
     let event = |args: &str| {
@@ -315,8 +318,8 @@ fn streams() {
     assert_eq!(int64(&events, "stream"), [Some(7), Some(31), Some(-1), Some(-1), Some(11)]);
 }
 
-/// Work on an Intel GPU has hexadecimal handles, and its times are text in microseconds or, in older traces, numbers in
-/// nanoseconds.
+/// The args of work on an Intel GPU contain hexadecimal handles, and times that are text in microseconds or, in older
+/// traces, numbers in nanoseconds.
 #[test]
 fn work_on_xpu() {
     let event = |times: &str| {
@@ -338,7 +341,7 @@ fn work_on_xpu() {
     assert_eq!(read.findings(), []);
 }
 
-/// Members of a gzip file and frames of a zstd file are read one after the other, whatever the file name.
+/// All members of a gzip file and all frames of a zstd file are read, whatever the name of the file.
 #[test]
 fn compression() {
     let text = trace_of(&[KERNEL, KERNEL].join(","));
@@ -469,8 +472,8 @@ fn bytes_from_anywhere() {
     assert!(trace.expect("it is a trace").health.contains(r#""event_count":1"#));
 }
 
-/// If the source fails, at once or in the middle, the reading fails: bytes that the source failed to return are not
-/// damage to the file.
+/// If the source fails, at once or in the middle, reading fails, too: bytes that could not be fetched must not be
+/// mistaken for a damaged file.
 #[test]
 fn failing_source() {
     let text = trace_of(&[KERNEL; 2_000].join(","));

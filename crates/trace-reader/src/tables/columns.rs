@@ -10,7 +10,7 @@ use arrow_schema::ArrowError;
 
 use crate::tables::schema::{columns_of, schema_of, ColumnType, Table};
 
-/// Values with gaps; a gap costs nothing until the next value is set.
+/// The values of a column, of which some may be missing; missing values take no memory until a later row gets a value.
 #[derive(Debug, Default)]
 pub(crate) struct Sparse<T> {
     values: Vec<T>,
@@ -19,7 +19,7 @@ pub(crate) struct Sparse<T> {
 }
 
 impl<T: Copy + Default> Sparse<T> {
-    /// Put `value` into `row`, which is the last row or a later row; the last value put into a row wins.
+    /// Put `value` into `row`, which is the last row or a later row; if a row gets several values, the last value wins.
     #[inline]
     pub(crate) fn set(&mut self, row: usize, value: T) {
         if self.values.len() != row {
@@ -49,7 +49,7 @@ impl<T: Copy + Default> Sparse<T> {
     }
 }
 
-/// Maps numbers within a chunk to numbers within the file.
+/// Converts the numbers of a chunk's events, strings and tracks to their numbers in the file.
 #[derive(Debug)]
 pub(crate) struct Renumbering {
     pub(crate) first_event: u32,
@@ -157,7 +157,7 @@ fn renumbered(mut values: Sparse<u32>, number: impl Fn(u32) -> u32) -> ArrayRef 
     primitive::<UInt32Type>(values)
 }
 
-/// One table of a chunk. At most one row is open, and it disappears unless it is committed.
+/// One table of a chunk. At most one row is open for writing; it is discarded unless it is committed.
 #[derive(Debug)]
 pub(crate) struct Rows {
     table: Table,
@@ -177,7 +177,7 @@ impl Rows {
         (&mut self.columns[usize::from(column)], self.committed)
     }
 
-    /// Keep the open row as the event at `position`.
+    /// Keep the open row, which describes the event at `position`.
     #[inline]
     pub(crate) fn commit(&mut self, position: u32) {
         if let Values::Event(values) = &mut self.columns[0] {
@@ -196,7 +196,7 @@ impl Rows {
         });
     }
 
-    /// The rows as a batch of the file; `None` if there are none.
+    /// The rows as a record batch, with the file's numbers; `None` if there are no rows.
     pub(crate) fn finish(mut self, numbers: &Renumbering) -> Result<Option<RecordBatch>, ArrowError> {
         if self.committed == 0 {
             return Ok(None);

@@ -1,4 +1,5 @@
-//! Assigns a number to each distinct string. Within a chunk, strings are compared by their bytes; across the file, by their decoded text.
+//! Assigns a number to each distinct string. Within a chunk, strings are compared by their bytes; across the file, by
+//! their decoded text.
 
 use std::borrow::Cow;
 

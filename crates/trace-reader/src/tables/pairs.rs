@@ -12,7 +12,8 @@ use crate::health::{Fault, Health, Lost};
 use crate::tables::columns::Renumbering;
 use crate::tables::schema::{schema_of, Table};
 
-/// The key that the begin and end records of an event share: the track, or category, name and id.
+/// The key that the begin and end records of an event share: the track or, for events with an id, the category, name
+/// and id.
 #[derive(Debug, PartialEq, Eq, Hash)]
 enum Meeting {
     Track(u32),
@@ -27,7 +28,7 @@ pub(crate) struct Pairs {
 }
 
 impl Pairs {
-    /// Take the begin and end records of a chunk, in order.
+    /// Match the begin and end records of a chunk, in order.
     pub(crate) fn absorb(&mut self, edges: Vec<Edge>, numbers: &Renumbering, health: &mut Health) {
         for edge in edges {
             self.take(renumbered(edge, numbers), health);

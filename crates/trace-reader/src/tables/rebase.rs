@@ -1,4 +1,5 @@
-//! Adds `baseTimeNanoseconds` to times that were stored before the file stated it.
+//! Adds the base time (`baseTimeNanoseconds`) to times that the reader stored before it reached the base time in the
+//! file.
 //!
 //! Files from May 2024 to March 2025 state the base time after the events.
 

@@ -175,7 +175,7 @@ tables! {
     ExtraArgs = "extra_args" { event_index: UInt32, json: InPlace, }
 }
 
-/// Columns that are never null, in any table, except for [`NAME_MAY_BE_NULL`].
+/// Columns that are never null in any table; the only exception is `name` in the tables of [`NAME_MAY_BE_NULL`].
 const NEVER_NULL: [&str; 9] =
     ["event_index", "start_ns", "duration_ns", "kind", "track_id", "is_start", "text", "json", "name"];
 

@@ -6,7 +6,7 @@ use rustc_hash::{FxBuildHasher, FxHashMap};
 use crate::json::{Blemishes, Raw};
 use crate::tables::interner::ChunkInterner;
 
-/// A pid or tid: a number, or the number of a string in an interner.
+/// A pid or tid: a number or, if it is a text, the text's number in an interner.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub(crate) enum Lane {
     #[default]
@@ -109,7 +109,8 @@ pub(crate) struct FileTracks {
 }
 
 impl FileTracks {
-    /// The file-wide number of each track of a chunk; `strings` maps the chunk's text numbers to the file's.
+    /// The file-wide number of each track of a chunk; `strings` maps each text's number in the chunk to its number in
+    /// the file.
     pub(crate) fn map(&mut self, tracks: &[Track], strings: &[u32]) -> Vec<u32> {
         let renumbered = |lane| match lane {
             Lane::Text(id) => Lane::Text(strings[id as usize]),
