@@ -100,6 +100,22 @@ def test_a_graph_break_costs_what_the_next_region_starts_late(first_kernel_us: i
     assert case.explained_ns == pytest.approx(1000 * lost_us, abs=10)
 
 
+@pytest.mark.parametrize("compilation", ["dynamo", "torch/_dynamo/convert_frame.py(2601): __call__"])
+def test_the_python_inside_a_compilation_belongs_to_it(compilation: str) -> None:
+    """A step of 500 µs on a CPU compiles for 300 µs, nearly all of it in a Python function of torch.compile."""
+    trace = TraceBuilder()
+    for number in range(3):
+        begin = 500 * number
+        trace.step(number, begin, 500).python("train.py(3): step", start_us=begin + 1, duration_us=498)
+        add = trace.operator if compilation == "dynamo" else trace.python
+        add(compilation, start_us=begin + 50, duration_us=300)
+        trace.python("torch/_dynamo/symbolic_convert.py(2211): run", start_us=begin + 52, duration_us=296)
+        trace.operator("aten::mm", start_us=begin + 400, duration_us=90)
+    (case,) = cases_of(trace.build(), "recompilation").values()
+
+    assert (case.explained_ns, case.count, case.place.source_line) == (300_000, 3, "train.py(3): step")
+
+
 def test_what_the_recording_costs_comes_after_the_job() -> None:
     """Recording Python costs more than data loading but is the last finding; the answer names both."""
     trace = TraceBuilder()

@@ -66,6 +66,9 @@ _BACKWARD = rf"^{OF_AUTOGRAD}|run_backward"
 AFTER_BREAK = r"torch_dynamo_resume_in_"
 """Prefix of the name that torch.compile gives to the rest of a function, which runs after a graph break."""
 _COMPILING = r"^dynamo$|dynamo_timed|convert_frame|compile_fx|backend_compile|compile_(inner|attempt)"
+"""Events that run only while torch.compile compiles."""
+_COMPILATION = r"^dynamo$|\(dynamo_timed\)$|torch/_dynamo/convert_frame\.py\(\d+\): (__call__|_?compile_inner)$"
+"""Ranges that cover a whole compilation, with all Python that it runs."""
 
 
 def launch_bound(evidence: RankEvidence) -> Iterator[Case]:
@@ -163,9 +166,12 @@ def slow_recording(evidence: RankEvidence) -> Iterator[Case]:
 
 
 def compiling(evidence: RankEvidence) -> Iterator[Case]:
-    """Yield a case for the idle time in which torch.compile compiles, although the steps are steady."""
-    pieces = evidence.while_idle.filter(pl.col("name").str.contains(_COMPILING).fill_null(value=False))
-    yield from _case(evidence, pieces, None)
+    """Yield a case for the idle time in steady steps in which torch.compile still compiles."""
+    named = evidence.while_idle.filter(pl.col("name").str.contains(_COMPILING).fill_null(value=False))
+    compilations = intersection(union_of(named_ranges(evidence, _COMPILATION)), evidence.step_windows)
+    inside = evidence.within(evidence.while_idle, compilations)
+    for case in _case(evidence, pl.concat([named, inside]).unique(maintain_order=True), None):
+        yield replace(case, count=len(compilations[0]) or case.count)
 
 
 def optimizer_not_fused(evidence: RankEvidence) -> Iterator[Case]:
