@@ -246,3 +246,19 @@ def test_sending_python_objects_is_named_by_the_function_that_training_calls() -
 
     assert f"<built-in method load> in {gather}, called in train.py(3): step" in sentences.what
     assert sentences.advice.startswith("Exchange tensors instead of Python objects")
+
+
+def test_the_function_that_holds_a_lock_is_named() -> None:
+    """The training thread waits 300 µs for a lock while `measure`, called by `run`, runs in another thread."""
+    trace = TraceBuilder()
+    trace.python("monitor.py(3): run", start_us=0, duration_us=3_000, thread=2)
+    for begin in (0, 1_000, 2_000):
+        trace.step(begin // 1_000, begin, 1_000).python("train.py(3): step", start_us=begin + 5, duration_us=990)
+        lock = "<built-in method acquire of _thread.lock object at 0x7f>"
+        trace.python(lock, start_us=begin + 10, duration_us=300)
+        trace.python("monitor.py(9): measure", start_us=begin + 6, duration_us=303, thread=2)
+        trace.kernel("gemm", start_us=begin + 320, duration_us=679, launch_us=begin + 312)
+    sentences = said(trace.build(), "slow_function")
+
+    assert sentences.what.endswith("in train.py(3): step; meanwhile, another thread runs monitor.py(9): measure")
+    assert sentences.advice.startswith("Another thread holds the lock")

@@ -139,3 +139,21 @@ def test_a_loop_over_samples_costs_the_module_and_the_operators_beside_it() -> N
 
     assert (case.count, case.place.module) == (48, "Score_0")
     assert case.value == pytest.approx(48 * 50 / 3_000, abs=0.01)
+
+
+def test_converting_numbers_one_at_a_time_costs_the_python_code_too() -> None:
+    """A function calls `torch.tensor` for each of 100 numbers: 1 µs in an operator, 5 µs in all."""
+    trace = TraceBuilder()
+    for begin in (0, 1_000):
+        trace.step(begin // 1_000, begin, 1_000).operator("aten::mm", start_us=begin + 1, duration_us=100)
+        trace.python(_LINE, start_us=begin + 110, duration_us=500)
+        for start in range(begin + 110, begin + 610, 5):
+            trace.python("<built-in method tensor of type object at 0x7f>", start_us=start, duration_us=5)
+            trace.operator("aten::empty", start_us=start + 1, duration_us=1)
+        trace.operator("aten::stack", start_us=begin + 620, duration_us=200)
+    (case,) = cases_of(trace.build(), "operator_loops").values()
+
+    assert case.value == pytest.approx(0.5, abs=0.01)
+    assert said(trace.build(), "operator_loops").what == (
+        f"the script converts Python numbers to tensors one at a time: 100 in each call of {_LINE}"
+    )

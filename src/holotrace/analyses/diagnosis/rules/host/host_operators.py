@@ -10,9 +10,10 @@ from math import prod
 
 import polars as pl
 
-from holotrace.algorithms.intervals import covered_length, union_of
+from holotrace.algorithms.intervals import concatenated, covered_length, intersection_length, union, union_of
 from holotrace.analyses.diagnosis.evidence.rank_evidence import RankEvidence
 from holotrace.analyses.diagnosis.rule import OF_THE_STEP, Case, Place, RankCase, Rule, Said, in_line
+from holotrace.analyses.diagnosis.rules.host.launches import named_ranges
 from holotrace.analyses.diagnosis.rules.host.operator_loops import of_the_backward_pass, outside_optimizers
 from holotrace.enrich.collectives.collectives import answers
 from holotrace.enrich.events.event_rows import of_events
@@ -36,6 +37,8 @@ _VIEWS = (
 )
 """Operators that return a view of their input."""
 
+_DEEPCOPY = r"\bcopy\.py\(\d+\): deepcopy$"
+
 _MUCH_COPYING = 0.1
 _MUCH_DOUBLE = 0.25
 _NEARLY_ALL = 0.9
@@ -53,16 +56,31 @@ def host_copies(evidence: RankEvidence) -> Iterator[Case]:
     operators = pieces.filter(pl.col("cause") == "operator")
     own = operators.join(of_the_backward_pass(evidence), on="event_index", how="anti", maintain_order="left")
     is_copy = pl.col("name").str.contains(_COPIES).fill_null(value=False)
+    in_deepcopy = evidence.within(pieces, union_of(named_ranges(evidence, _DEEPCOPY)))
     for (frame,), of_frame in own.group_by("frame", maintain_order=True):
         copies = of_frame.filter(is_copy)
         if evidence.share(union_of(copies)) >= _MUCH_COPYING:
             case = case_of_operators(evidence, copies, subject=str(frame or ""))
+            case = _of_deepcopy(evidence, case, in_deepcopy.filter(pl.col("frame") == frame))
             calls = _calls(evidence, of_frame).with_columns(is_copy.alias("is_copy"))
             words = {
                 "count": calls["is_copy"].sum() / evidence.step_count,
                 "again": _again(calls) / evidence.step_count,
             }
             yield replace(case, count=int(calls["is_copy"].sum()), words={**case.words, **words})
+
+
+def _of_deepcopy(evidence: RankEvidence, case: Case, in_deepcopy: pl.DataFrame) -> Case:
+    """Add the rest of the time of `copy.deepcopy` to a function's copies, if most of them run inside it."""
+    times = union_of(in_deepcopy)
+    is_most = 2 * intersection_length(times, case.explained) >= covered_length(*case.explained)
+    whole = union(*concatenated([times, case.explained]))
+    words = {**case.words, "is_deepcopy": is_most}
+    return (
+        replace(case, words=words)
+        if not is_most
+        else replace(case, explained=whole, value=evidence.share(whole), words=words)
+    )
 
 
 def _calls(evidence: RankEvidence, pieces: pl.DataFrame) -> pl.DataFrame:
@@ -140,6 +158,11 @@ def case_of_operators(
 
 def _say_copies(cases: Sequence[RankCase]) -> Said:
     words, place = cases[0].words, cases[0].place
+    if words["is_deepcopy"]:
+        return Said(
+            f"copy.deepcopy copies {words['count']:,.0f} tensors per step{in_line(place)}",
+            "Make the copy less often, or copy only the tensors that you need. Tensor.copy_() into tensors that you allocated once is faster.",
+        )
     again = (
         f"; {words['again']:,.0f} of them directly after another copy of the same size" if words["again"] >= 1 else ""
     )

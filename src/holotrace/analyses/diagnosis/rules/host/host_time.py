@@ -13,10 +13,11 @@ import polars as pl
 from holotrace.algorithms.intervals import holding, union_of
 from holotrace.analyses.diagnosis.evidence.callers import called_by_training
 from holotrace.analyses.diagnosis.evidence.library_calls import library_calls
+from holotrace.analyses.diagnosis.evidence.lock_holders import lock_holder
 from holotrace.analyses.diagnosis.evidence.rank_evidence import RankEvidence
 from holotrace.analyses.diagnosis.rule import OF_THE_STEP, Case, Place, RankCase, Rule, Said, who_waits
 from holotrace.analyses.diagnosis.rules.host.launches import AFTER_BREAK, FUNCTION_NS, graph_breaks
-from holotrace.analyses.diagnosis.rules.known_names import PICKLES, WRITES
+from holotrace.analyses.diagnosis.rules.known_names import LOCKS, PICKLES, WRITES
 from holotrace.analyses.diagnosis.rules.needs import needs_stacks
 from holotrace.enrich.critical_path.what_if import Remove
 from holotrace.enrich.host.frames import TORCH_WAITING, is_built_in, is_user_frame
@@ -86,6 +87,7 @@ def slow_functions(evidence: RankEvidence) -> Iterator[Case]:
             called = str(name) if is_user_frame(pl.Series([name])).item() else None
             what["pickles"] = re.search(PICKLES, case.place.source_line or "") is not None
             what["caller"] = pieces["caller"].drop_nulls().first()
+            what["holder"] = lock_holder(evidence, pieces) if re.search(LOCKS, case.words["name"]) else None
             yield replace(case, words={**case.words, **what, **words, "called": called})
 
 
@@ -271,11 +273,17 @@ def _say_function(cases: Sequence[RankCase]) -> Said:
             "If the function does the same work in each step, something else slows it down: look for other processes on the cores of "
             "this rank, and for Python threads that hold the GIL.",
         )
-    return Said(f"{who_waits(cases[0])} while Python runs {_in(cases[0])}", _way_out(cases[0]))
+    holder = f"; meanwhile, another thread runs {words['holder']}" if words["holder"] else ""
+    return Said(f"{who_waits(cases[0])} while Python runs {_in(cases[0])}{holder}", _way_out(cases[0]))
 
 
 def _way_out(case: RankCase) -> str:
     """Return advice about a slow function, depending on what it does and where it is called."""
+    if re.search(LOCKS, case.words["name"]):
+        return (
+            "Another thread holds the lock for which the training thread waits. Make that thread hold it for less time (copy the data, "
+            "then work on the copy without the lock), or pass the data through a queue."
+        )
     if case.words["pickles"]:
         return "Exchange tensors instead of Python objects, which each rank pickles and unpickles, or exchange them less often."
     if case.words["writes"]:

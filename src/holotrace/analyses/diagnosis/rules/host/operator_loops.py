@@ -44,6 +44,9 @@ _READS = r"^aten::(item|_local_scalar_dense|is_nonzero)$"
 _ELEMENTS = r"^aten::(item|_local_scalar_dense|is_nonzero|select|unbind)$"
 """Operators that run when a script reads a tensor element by element."""
 
+_CONVERTS = r"^<built-in method (tensor|as_tensor|scalar_tensor)\b"
+"""PyTorch's functions that make a tensor of a Python number or list."""
+
 _PLACE = ["module", "frame"]
 _OPERATOR = [*_PLACE, "name"]
 
@@ -73,13 +76,14 @@ def _of_both(evidence: RankEvidence, over_operators: Case, over_modules: Case | 
 
 def _loops_in_functions(evidence: RankEvidence, pieces: pl.DataFrame) -> Iterator[Case]:
     """Yield a case for each function that calls an operator many times, directly or in modules."""
-    calls = _calls(evidence, pieces)
+    calls, conversions = _calls(evidence, pieces), _conversions(evidence, pieces)
     calls = calls.filter((pl.col("median_ns") <= _SMALL_NS) | pl.col("name").str.contains(_CELLS))
     most = pl.col("per_function").max().over("frame")
     loops = calls.filter((most >= _MANY) & (pl.col("per_function") >= pl.max_horizontal(most / _OF_SAME_LOOP, _FEWEST)))
     loops = loops.filter(pl.col("frame").is_not_null() | pl.col("name").str.contains(_READS))
     for (frame,), of_place in loops.group_by("frame", maintain_order=True):
-        explained = _pieces_of_loop(pieces, str(frame) if frame else None, of_place)
+        converted = conversions.get(str(frame), 0.0)
+        explained = _pieces_of_loop(pieces, str(frame) if frame else None, of_place, converts=converted >= _MANY)
         times = union_of(explained)
         first = explained.row(0, named=True)
         is_cell = pl.col("name").str.contains(_CELLS)
@@ -100,8 +104,17 @@ def _loops_in_functions(evidence: RankEvidence, pieces: pl.DataFrame) -> Iterato
                 "name": most_called["name"],
                 "reads": bool(of_place["name"].str.contains(_READS).any()),
                 "module": module,
+                "converted": converted if converted >= _MANY else None,
             },
         )
+
+
+def _conversions(evidence: RankEvidence, pieces: pl.DataFrame) -> dict[str, float]:
+    """Return how many Python numbers or lists each function converts to tensors in one call."""
+    converting = pieces.filter((pl.col("cause") == "python") & pl.col("name").str.contains(_CONVERTS))
+    counts = converting.drop_nulls("frame").group_by("frame").agg(pl.col("event_index").n_unique().alias("count"))
+    calls = _function_counts(evidence) if len(counts) else {}
+    return {frame: count / calls.get(frame, evidence.step_count) for frame, count in counts.iter_rows()}
 
 
 def _loops_over_modules(evidence: RankEvidence, pieces: pl.DataFrame) -> Iterator[Case]:
@@ -192,11 +205,11 @@ def _function_counts(evidence: RankEvidence) -> dict[str, int]:
     return dict(zip(evidence.rank_trace.texts(counts["name"]).to_list(), counts["count"].to_list(), strict=True))
 
 
-def _pieces_of_loop(pieces: pl.DataFrame, frame: str | None, looped: pl.DataFrame) -> pl.DataFrame:
+def _pieces_of_loop(pieces: pl.DataFrame, frame: str | None, looped: pl.DataFrame, *, converts: bool) -> pl.DataFrame:
     """Return the operators in a function's loop, the Python between them, and the backward pass of the modules in the loop.
 
-    Python is included only if the loop takes at least half of the function's operator time; otherwise, the loop may be
-    a small part of a training function.
+    Python is included only if the loop converts Python numbers to tensors (`converts`), or if it takes at least half of
+    the function's operator time; otherwise, the loop may be a small part of a training function.
     """
     of_frame = pieces.filter(pl.col("frame").eq_missing(pl.lit(frame, pl.String)))
     is_autograd = pl.col("name").str.starts_with(OF_AUTOGRAD).fill_null(value=False)
@@ -206,7 +219,7 @@ def _pieces_of_loop(pieces: pl.DataFrame, frame: str | None, looped: pl.DataFram
         elements = operators.filter(pl.col("name").str.contains(_ELEMENTS)).select("module", "name")
         names = pl.concat([names, elements]).unique(maintain_order=True)
     parts = [operators.join(names, on=["module", "name"], how="semi", nulls_equal=True, maintain_order="left")]
-    if 2 * _length(parts[0]) >= _length(operators) or frame is None:
+    if converts or frame is None or 2 * _length(parts[0]) >= _length(operators):
         is_short = pl.col("end_ns") - pl.col("start_ns") < _SHORT_NS
         parts.append(of_frame.filter(pl.col("cause").is_in(["python", "host_idle"]) & is_short))
     modules = looped["module"].drop_nulls().unique()
@@ -226,6 +239,12 @@ def _say(cases: Sequence[RankCase]) -> Said:
             f"the script calls {words['called_module']} in a loop: {words['per_function']:,.0f} times in each call of "
             f"{place.source_line}",
             _BATCHING,
+        )
+    if words["converted"]:
+        return Said(
+            f"the script converts Python numbers to tensors one at a time: {words['converted']:,.0f} in each call of "
+            f"{place.source_line}",
+            "Call torch.tensor once, on the whole list or on a NumPy array, because each call costs microseconds, however small its tensor is.",
         )
     times = f"{words['per_function']:,.0f} times"
     where = f"in each call of {place.source_line}" if words["has_function"] else "in each step"

@@ -354,7 +354,7 @@ def _say_slow(cases: Sequence[RankCase]) -> Said:
 
 def _say_uneven(cases: Sequence[RankCase]) -> Said:
     return Said(
-        f"{_in_turn(cases)} has more work than the others and keeps them waiting, mostly because of {cases[0].words['cause']}",
+        f"{_in_turn(cases)} takes longer than the others for its work and keeps them waiting, mostly because of {cases[0].words['cause']}",
         _EQUAL_SIZES if cases[0].words["has_sizes"] else _UNKNOWN_SIZES,
     )
 
@@ -364,8 +364,8 @@ _EQUAL_SIZES = (
     "the devices, and for changing device clocks (nvidia-smi -q -d CLOCK)."
 )
 _UNKNOWN_SIZES = (
-    "Give all ranks equal work in each step: pack sequences to equal lengths, or sort samples by cost. Record with "
-    "record_shapes=True to see whether the inputs of the ranks differ."
+    "Record with record_shapes=True to see whether the inputs of the ranks differ. If they do, give all ranks equal work in each step: "
+    "pack sequences to equal lengths, or sort samples by cost. Otherwise, look for other processes on the same cores or devices."
 )
 
 
@@ -376,7 +376,7 @@ def _say_jitter(cases: Sequence[RankCase]) -> Said:
     return Said(
         f"{_in_turn(cases)} is late and keeps the others waiting, for a reason that changes from step to step, most often "
         f"{cases[0].words['cause']}{where}",
-        _CALM if is_shared else _CALMER.get(kind, _CALM),
+        _calm(cases[0].words) if is_shared else _CALMER.get(kind) or _calm(cases[0].words),
     )
 
 
@@ -385,10 +385,14 @@ def _in_turn(cases: Sequence[RankCase]) -> str:
     return f"{'apart from what other findings explain, ' if cases[0].words['others'] else ''}each rank in turn"
 
 
-_CALM = (
-    "Give each rank its own cores (numactl, taskset) and fewer threads (OMP_NUM_THREADS), and launch more work at once "
-    "(torch.compile, CUDA graphs)."
-)
+def _calm(words: Mapping[str, Any]) -> str:
+    """Return advice about hosts whose pace varies."""
+    cores = "Give each rank its own cores (numactl, taskset) and fewer threads (OMP_NUM_THREADS)"
+    return (
+        f"{cores}, and launch more work at once (torch.compile, CUDA graphs)." if words["has_devices"] else f"{cores}."
+    )
+
+
 _CALMER = {
     "python": "Move this function out of the step or into a worker process, or run it on all ranks in the same step.",
     "garbage_collection": "Collect garbage on all ranks in the same step (gc.disable(), then gc.collect() every few hundred steps).",
