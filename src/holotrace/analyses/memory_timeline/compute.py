@@ -1,4 +1,4 @@
-"""How much memory was allocated, and which operators had allocated it at the peak?"""
+"""How much memory was allocated, and which operators allocated the memory in use at the peak?"""
 
 from __future__ import annotations
 

@@ -8,7 +8,7 @@ from holotrace.schema import EventKind
 QUESTION = Analysis(
     __package__,
     title="Memory",
-    question="How much memory was allocated, and which operators had allocated it at the peak?",
+    question="How much memory was allocated, and which operators allocated the memory in use at the peak?",
     section="Devices",
     needs=(EventKind.MEMORY,),
     definitions=(
