@@ -41,7 +41,7 @@ takes about 50 bytes."""
 
 
 class Reader(Protocol):
-    """Reads one trace format; instances can be pickled, to send them to workers."""
+    """Reads one trace format; readers can be pickled, so they can be sent to workers."""
 
     def read(self, path: Location, folder: Path | None, progress: Progress) -> Reading:
         """Read `path` and write the tables into the empty `folder`, or keep them in memory if `folder` is None.

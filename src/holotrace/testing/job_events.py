@@ -214,7 +214,7 @@ class RankFile:
         yield _flow("s", correlation, self._thread("main"), times, "ac2g")
 
     def _projected_annotations(self) -> Iterator[Event]:
-        """Write, for each annotation, a row on the compute stream that spans the work launched in the annotation."""
+        """For each annotation, write a row on the compute stream; it spans the work launched in the annotation."""
         by_step: dict[int, list[PlannedWork]] = {}
         for call in self._plan.calls:
             if call.thread == "main":
@@ -271,7 +271,7 @@ def _flow(phase: str, number: int, track: Track, times: Event, category: str) ->
 
 
 def _sequence_number(call: PlannedCall) -> int:
-    """Return a call's autograd number; as in PyTorch, numbers rise over all steps, by less than 10,000 in each."""
+    """Return a call's autograd number; as in PyTorch, numbers rise over all steps, by less than 10,000 per step."""
     return 10_000 * call.step + (call.call.sequence or 0)
 
 

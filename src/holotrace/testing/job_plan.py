@@ -90,7 +90,7 @@ class JobOptions:
         return rank // self.ranks_per_host
 
     def group_of(self, group: str, rank: int) -> range:
-        """Return the ranks of the process group with this name that contains this rank."""
+        """Return the ranks of the process group to which a rank belongs; `group` is the name of the group."""
         if group == WORLD_GROUP:
             return range(self.ranks)
         first = rank - rank % self.ranks_per_host

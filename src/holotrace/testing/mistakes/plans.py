@@ -41,7 +41,7 @@ _Plant = Callable[[str, JobOptions, random.Random], Pair]
 
 
 def drawn_pair(rule: str, seed: int) -> Pair:
-    """Draw a job with the mistake that a rule describes."""
+    """Draw a pair of jobs: one with the mistake that a rule describes, and the same job without it."""
     dice = random.Random(f"{rule} {seed}")
     return _PAIRS[rule](rule, replace(_drawn_job(dice), seed=seed), dice)
 

@@ -111,7 +111,7 @@ class DelayCosts:
         return int(arrivals[place - 1]) if place else 0
 
     def _arrivals_by_members(self) -> dict[frozenset[int], npt.NDArray[np.int64]]:
-        """Return, for each set of ranks, the sorted last arrivals in operations that include these ranks."""
+        """Return, for each set of ranks, the sorted times of the last arrivals in operations with all these ranks."""
         arrivals: defaultdict[frozenset[int], list[int]] = defaultdict(list)
         for parts in self._by_rank.values():
             (members, *_) = [part.members for part in parts.values()]
