@@ -32,7 +32,7 @@ _QUEUE_LENGTH = 1_000
 """If this many launches are queued, the host waits: https://docs.nvidia.com/cuda/cuda-c-programming-guide"""
 
 _EVERY = 25
-"""With the mistake `late_starts`, every 25th run on a device starts late, as if another process used the device."""
+"""With the mistake `late_starts`, every 25th kernel or copy starts late, as if another process used the device."""
 
 _HAND_OVER_NS = 15_000
 """Time that a host thread needs to hand over work to another host thread."""
