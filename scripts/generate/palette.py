@@ -13,7 +13,7 @@ _MODULE = """\
 // Colours shared with the figures; `make generate` writes this file from `holotrace.drawing`.
 
 /**
- * Hue, saturation and lightness of each class of events; the colours of single names vary around them.
+ * Hue, saturation and lightness of each class of events; each name in the class gets a similar colour.
  * @type {{Record<string, [number, number, number]>}}
  */
 export const EVENTS = {events};

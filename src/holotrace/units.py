@@ -19,7 +19,7 @@ _BEFORE_UNIT = re.compile(rf"(?<=\d) (?=(?:{_UNITS})(?![\w/])|[kMGTP]?FLOP)")
 
 
 def duration_text(duration_ns: float) -> str:
-    """Format nanoseconds in the largest unit that gives at least 1: `12.3 ms`."""
+    """Format nanoseconds in the largest unit in which the number is at least 1: `12.3 ms`."""
     return _scaled(duration_ns, DURATIONS)
 
 
@@ -79,7 +79,7 @@ def counted(count: int, singular: str, plural: str = "") -> str:
 
 
 def times_text(count: int) -> str:
-    """Return how many times something happens.
+    """Return a number of times as text.
 
     >>> times_text(1), times_text(3000)
     ('once', '3,000 times')

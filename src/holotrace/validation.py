@@ -37,7 +37,7 @@ class Violation:
     rank      rank of the file
     rule      a short name: `negative_duration`, `starts_before_launch`, …
     severity  error: numbers computed from these events are wrong; warning: the events lack information
-    count     events that break the rule; 0 if the rule is not about events
+    count     number of events that break the rule; 0 if the rule is not about events
     meaning   the problem in one sentence
     examples  position and name of the first few events that break the rule
     """
@@ -61,7 +61,7 @@ class Rule:
 
 
 def validate(trace: Trace, *, executor: Executor = IN_PROCESS) -> tuple[Violation, ...]:
-    """Return the rules that the files of a job break, by rank, in the order of `RULES`; empty for a sound job.
+    """Return the rules that each rank's file breaks, in the order of `RULES`; empty if all files are sound.
 
     An unreadable file breaks the rule `readable`. Each kind of data that the reader repaired or dropped
     is also a violation, with the name that `holotrace check` shows.
@@ -79,7 +79,7 @@ def _one_rank(rank_trace: RankTrace) -> tuple[Violation, ...]:
 
 
 def _of_reading(rank_trace: RankTrace) -> tuple[Violation, ...]:
-    """Return a violation for each kind of data that the reader repaired or dropped; losses and guesses are errors."""
+    """Return a violation for each kind of repaired or dropped data; dropped data and guesses are errors."""
     return tuple(
         Violation(
             rank_trace.rank,
@@ -146,14 +146,14 @@ def _steps_out_of_order(rank_trace: RankTrace) -> pl.Series:
 
 
 def _undescribed_collectives(rank_trace: RankTrace) -> pl.Series:
-    """Return communication kernels without a collective's name, type, sizes or group."""
+    """Return communication kernels that lack the collective's name, element type, sizes or group size."""
     work = device_work(rank_trace).filter(pl.col("kernel_kind") == KernelKind.COMMUNICATION)
     described = rank_trace.table("collectives", ["event_index", *_COLLECTIVE_FIELDS]).drop_nulls()
     return work.join(described, on="event_index", how="anti")["event_index"]
 
 
 def _waits_for_nothing(rank_trace: RankTrace) -> pl.Series:
-    """Return the waits for a CUDA event that no known call records."""
+    """Return the waits for a CUDA event if the file does not contain the call that records this event."""
     waits = rank_trace.table("synchronisations", ["event_index", "sync_kind", "wait_on_record_correlation"])
     kinds = rank_trace.texts(waits["sync_kind"])
     calls = event_ranges(rank_trace, LAUNCH_KINDS, ["correlation"])["correlation"].drop_nulls()
@@ -183,19 +183,19 @@ RULES: tuple[Rule, ...] = (
     Rule(
         "orphan_correlation",
         "warning",
-        "the launch of this work is unknown: it came before the recording, or its call is missing",
+        "the file does not contain the call that launched this work: the call came before the recording, or is missing",
         _orphans,
     ),
     Rule(
         "undescribed_collective",
         "warning",
-        "these communication kernels lack the collective's name, type, sizes or group",
+        "these communication kernels lack the collective's name, element type, sizes or group size",
         _undescribed_collectives,
     ),
     Rule(
         "wait_for_unknown_event",
         "warning",
-        "these calls wait for an event, but the call that records the event is unknown",
+        "these calls wait for an event, but the file does not contain the call that records the event",
         _waits_for_nothing,
     ),
 )

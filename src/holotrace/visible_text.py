@@ -13,11 +13,11 @@ from collections.abc import Iterable
 from html import escape
 
 FORMULA_START = "^[=+\\-@\t\r\n\uff1d\uff0b\uff0d\uff20]"
-"""Regular expression, for Python and Polars, of texts that a spreadsheet may run as a formula; the last four characters
-are the full-width forms of the first four."""
+"""Regular expression, for Python and Polars, that matches texts which a spreadsheet may run as a formula; the last four
+characters are the full-width forms of the first four."""
 
 PLAIN_NUMBER = r"^[+-]?[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]+)?$"
-"""Regular expression of plain numbers, which a spreadsheet shows unchanged."""
+"""Regular expression that matches plain numbers, which a spreadsheet shows unchanged."""
 
 LONGEST_TEXT = 20_000
 """Longest text to show, in characters; a longer name is an attack or a mistake, and would fill the page or terminal."""
@@ -71,7 +71,7 @@ def _visible_letter(letter: str) -> str:
 
 
 def _is_visible(letter: str) -> bool:
-    """Return whether a character is visible; all kinds of spaces are."""
+    """Return whether a character is visible; all kinds of spaces count as visible."""
     return letter.isprintable() or unicodedata.category(letter) == "Zs"
 
 

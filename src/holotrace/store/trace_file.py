@@ -36,12 +36,12 @@ _FEW_EVENTS = 100_000
 """Tables of files with at most this many events are read completely, which is faster than reading single columns."""
 
 _MOST_KEPT_EVENTS = 5_000_000
-"""If a file has more events than this (about 50 bytes each), they are not kept in memory, but read again for each
-question."""
+"""The events of files with more events than this are not kept in memory, but read again for each question; an event
+takes about 50 bytes."""
 
 
 class Reader(Protocol):
-    """Reads one trace format; instances can be pickled, to send them to workers."""
+    """Reads one trace format; readers can be pickled, so they can be sent to workers."""
 
     def read(self, path: Location, folder: Path | None, progress: Progress) -> Reading:
         """Read `path` and write the tables into the empty `folder`, or keep them in memory if `folder` is None.
@@ -53,7 +53,7 @@ class Reader(Protocol):
         """
 
     def content_hash(self, path: Location) -> str:
-        """Return the hash of the bytes of `path`, as in `content_hash` of the health record."""
+        """Return the hash of the bytes of `path`, computed like `content_hash` in the health record."""
 
 
 class TraceFile:
@@ -114,7 +114,7 @@ class TraceFile:
             return memo.get(wanted)
 
     def events_of(self, kinds: Sequence[int], columns: Sequence[str], names: pl.Series | None = None) -> pl.DataFrame:
-        """Return columns of the events of these kinds and names, in file order; large files keep none in memory."""
+        """Return columns of the events of these kinds and names, in file order; keep none of a large file in memory."""
         wanted = known_columns("events", columns)
         if self._is_small:
             events = self._kept_events(tuple(kinds))
@@ -135,7 +135,7 @@ class TraceFile:
             return self._events_of_kinds[kinds]
 
     def forget(self) -> None:
-        """Free the memory of header, health and tables; the next use opens the file again."""
+        """Free the tables kept in memory; the next use opens the file again."""
         with self._lock:
             self._tables.clear()
             self._events_of_kinds.clear()
@@ -157,9 +157,9 @@ class TraceFile:
 
     @contextmanager
     def borrowed(self) -> Iterator[Entry]:
-        """Yield the current content: from the cache, or read into a temporary folder that is removed afterwards.
+        """Yield the current content, without adding it to the cache; for callers that need the complete content once.
 
-        For callers that need the complete content once, without adding it to the cache.
+        Files that are not in the cache are read into a temporary folder, which is removed afterwards.
 
         Raises:
             NotATraceError, UnreadableTraceError: the file is not a trace or cannot be read, or the temporary folder is
@@ -181,7 +181,7 @@ class TraceFile:
             yield Entry(reading.header, reading.health, reading.content_hash, tables, stamp=stamp)
 
     def is_still(self, stamp: Stamp, content_hash: str) -> bool:
-        """Return whether the file is unchanged since `stamp`, when its bytes had this hash.
+        """Return whether the file still has the content it had at `stamp`, when its bytes had the hash `content_hash`.
 
         Raises:
             UnreadableTraceError: the file cannot be read.
@@ -198,7 +198,7 @@ class TraceFile:
         return self._rebuilding(lambda tables: tables.read(name, wanted))
 
     def _rebuilding(self, read: Callable[[Tables], pl.DataFrame]) -> pl.DataFrame:
-        """Read from the tables; if the cache entry is damaged or was removed, read the trace again."""
+        """Call `read` with the tables; if the cache entry is damaged or was removed, first read the trace again."""
         try:
             return read(self._opened().tables)
         except DamagedTableError as error:

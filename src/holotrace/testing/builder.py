@@ -19,13 +19,13 @@ from holotrace.store.trace import Trace
 from holotrace.testing.kineto_json import document
 
 Time: TypeAlias = int | float | Decimal
-"""Microseconds with at most three decimals; a float stands for the decimal number that `print` shows."""
+"""Microseconds with at most three decimals; a float means exactly the decimal number that `print` shows for it."""
 
 Args: TypeAlias = Mapping[str, Any]
-"""Args of one event, in addition to the builder's args; they replace args of the same name, and None removes an arg."""
+"""Args of one event: added to the args that the builder sets, or replacing them; the value None removes an arg."""
 
 FIRST_AUTOMATIC_CORRELATION = 100_001
-"""The first correlation that the builder assigns to rows with `launch_us` but without `correlation`."""
+"""The first correlation number that the builder assigns to rows that have `launch_us` but no `correlation`."""
 
 COLLECTIVE_KERNELS = {
     "allreduce": "ncclDevKernel_AllReduce_Sum_f32_RING_LL",
@@ -71,13 +71,13 @@ class TraceBuilder:
     """
 
     def __init__(self, *, base_time_ns: int = 0) -> None:
-        """Start a job with events of rank 0; the files contain `base_time_ns`, which readers add to every time."""
+        """Start a job whose current rank is 0; the files contain `base_time_ns`, which readers add to every time."""
         self._base_time_ns = base_time_ns
         self._ranks: dict[int, _RankEvents] = {}
         self._rank = 0
 
     def rank(self, number: int) -> TraceBuilder:
-        """Add this rank and make it the current rank; later events without a `rank` are added to it.
+        """Add this rank and make it the current rank, to which later calls without the option `rank` add their events.
 
         >>> from holotrace.testing import TraceBuilder
         >>> builder = TraceBuilder().kernel("gemm", start_us=0, duration_us=5)
@@ -127,9 +127,9 @@ class TraceBuilder:
         args: Args | None = None,
         category: str = "kernel",
     ) -> TraceBuilder:
-        """Add a kernel and, with `launch_us`, the call that launches it at this time and the flow between them.
+        """Add a kernel and, if `launch_us` is given, the call that launches it at this time and the flow between them.
 
-        Without `launch_us` and `correlation`, the row has no correlation and no launch.
+        Without `launch_us` and `correlation`, the kernel has no correlation and no launch.
 
         >>> from holotrace.testing import TraceBuilder
         >>> builder = TraceBuilder().kernel("gemm", start_us=10, duration_us=20, launch_us=2)
@@ -403,7 +403,7 @@ class TraceBuilder:
         rank: int | None = None,
         args: Args | None = None,
     ) -> TraceBuilder:
-        """Add a `cuda_sync` row: the time spent waiting for a stream, an event or, with stream -1, the device.
+        """Add a `cuda_sync` row: the time that the host waits for a stream, an event or (with stream -1) the device.
 
         >>> from holotrace.testing import TraceBuilder
         >>> TraceBuilder().sync(start_us=0, duration_us=5).build().ranks[0].event_counts()
@@ -535,7 +535,7 @@ class TraceBuilder:
 
 @functools.cache
 def _scratch_folder() -> str:
-    """Return the folder for the files of all `build` calls; it stays until the process ends, for lazy reads."""
+    """Return the folder for the files of all `build` calls; it stays until the process ends, because reads are lazy."""
     folder = tempfile.mkdtemp(prefix="holotrace-testing-")
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     return folder

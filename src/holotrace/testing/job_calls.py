@@ -51,7 +51,7 @@ class CallsOptions:
     """The options of simulated calls.
 
     hosts, ranks_per_host  the size of the job
-    operations             the number of operations of each rank, of all kinds
+    operations             the number of operations that each rank performs, of all kinds together
     topology               which groups cross hosts
     clock_offset_ns        how far the clocks may be off, in either direction
     clock_drift_ppb        how fast or slow the clocks may run, in parts per 10^9
@@ -75,7 +75,7 @@ class CallsOptions:
 
     @classmethod
     def drawn(cls, seed: int) -> CallsOptions:
-        """Draw a random job of 2 to 64 hosts, with any kind of fault except clocks that jump."""
+        """Draw a random job of 2 to 64 hosts; all kinds of faults may occur, except clocks that jump."""
         dice = np.random.default_rng(seed)
         hosts = int(dice.choice((2, 4, 8, 16, 32, 64)))
         a_host = int(dice.integers(hosts))
@@ -104,8 +104,8 @@ class JobCalls(NamedTuple):
     calls        `CALL_SCHEMA`, sorted by rank and start
     hosts        name of the host of each rank
     clocks       clock of each host
-    shortest_ns  for operations that ranks of several hosts leave together, the shortest true time from the last start
-                 to the first end. No collective can bound the error of a clock more tightly.
+    shortest_ns  the shortest true time from the last start to the first end of an operation that ranks of several hosts
+                 leave together; no collective can bound the error of a clock more tightly
     """
 
     calls: pl.DataFrame
@@ -114,7 +114,7 @@ class JobCalls(NamedTuple):
     shortest_ns: int
 
     def true_correction_ns(self, host: str, shown_ns: int, reference: str) -> float:
-        """Return the difference to add to a time on a host's clock to get the time on the reference host's clock."""
+        """Return what to add to a time on a host's clock to convert it to the time on the reference host's clock."""
         clock, other = self.clocks[host], self.clocks[reference]
         passed = (shown_ns - BEGIN_NS - clock.offset_ns) / (1 + clock.drift_ppb * 1e-9)
         shown_since_begin = float(shown_ns - BEGIN_NS)
@@ -157,7 +157,7 @@ def simulated_calls(options: CallsOptions) -> JobCalls:
 
 
 class _Course:
-    """The progress of a job in true time: when each rank is free again, and all calls so far."""
+    """The progress of a job in true time: all calls so far, and when each rank can compute again."""
 
     def __init__(self, options: CallsOptions, dice: np.random.Generator) -> None:
         self.options, self.dice = options, dice
@@ -169,7 +169,7 @@ class _Course:
         self.shortest_ns = np.iinfo(np.int64).max
 
     def perform(self, number: int) -> None:
-        """Let every rank compute, then call the next operation."""
+        """Make every rank compute, then call the next operation."""
         kinds = _KINDS[self.options.topology]
         family, layout = kinds[number % len(kinds)]
         group = _groups(layout, self.host, self.rank % self.options.ranks_per_host, number // len(kinds))
@@ -238,7 +238,7 @@ def _all_wait(group: _Int64, start: _Int64, transfer: _Int64) -> _Int64:
 
 
 def _wait_for_first(group: _Int64, start: _Int64, transfer: _Int64) -> _Int64:
-    """Return when each rank leaves if it waits only for the first rank of its group (the root or sender)."""
+    """Return when each rank leaves if it waits only for the first rank of its group, which is the root or sender."""
     root = np.zeros(int(group.max()) + 1, np.int64)
     root[group[_is_first(group)]] = start[_is_first(group)]
     end: _Int64 = np.maximum(root[group], start) + transfer
@@ -315,7 +315,7 @@ def _clocks(options: CallsOptions, dice: np.random.Generator) -> list[HostClock]
 def _as_recorded(
     true_calls: pl.DataFrame, options: CallsOptions, clocks: list[HostClock], dice: np.random.Generator
 ) -> pl.DataFrame:
-    """Return the calls that files would contain: only the recorded ones, with times on the hosts' clocks."""
+    """Return the calls that trace files would contain: only the recorded calls, with times on the hosts' clocks."""
     host = true_calls["rank"].to_numpy() // options.ranks_per_host
     shown = true_calls.with_columns(
         pl.Series(column, _shown(true_calls[column].to_numpy(), host, clocks)) for column in ("start_ns", "end_ns")
@@ -328,7 +328,7 @@ def _as_recorded(
 
 
 def _shown(true_ns: _Int64, host: _Int64, clocks: list[HostClock]) -> _Int64:
-    """Return the times that the hosts' clocks show, as `HostClock.shows` does for a single time."""
+    """Return the times that the hosts' clocks show at true times, as `HostClock.shows` does for one time."""
     offset = np.array([clock.offset_ns for clock in clocks])[host]
     drift = np.array([clock.drift_ppb for clock in clocks])[host]
     shown: _Int64 = true_ns + offset + (true_ns - BEGIN_NS) * drift // 1_000_000_000

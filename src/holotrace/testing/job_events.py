@@ -133,7 +133,7 @@ class RankFile:
         return {"ph": "M", "name": what, "ts": self._time(self._plan.steps[0].start_ns), **place, "args": args}
 
     def _call_rows(self, call: PlannedCall) -> Iterator[Event]:
-        """Write a call's operators, their launches, and the launched device work."""
+        """Write the operators of a call, the device work that they launch, and the launching calls."""
         for name, span in zip(call.call.operators, call.spans, strict=True):
             args = self._operator_args()
             category = "user_annotation" if name.startswith("nccl:") else "cpu_op"
@@ -150,7 +150,7 @@ class RankFile:
         return {"External id": number, "Record function id": 0, "Ev Idx": number - 1}
 
     def _details(self, operator: str, call: PlannedCall) -> dict[str, Any]:
-        """Return the args of one of a call's operators, without the args that contain the operator's number."""
+        """Return the args of an operator in a call, except the args that contain the operator's number."""
         if operator == "record_param_comms":
             (planned,) = call.works
             return {**self._collective_args(planned.work.collective, planned.sequence), "Rank": self._plan.rank}
@@ -199,7 +199,7 @@ class RankFile:
         return args
 
     def _autograd_flow(self, call: PlannedCall) -> Iterator[Event]:
-        """Write the start (forward) or the end (backward) of the flow between a call's operators."""
+        """Write one end of an autograd flow: its start for a forward call, or its end for a backward call."""
         if call.call.is_autograd:
             phase = "s" if call.thread == "main" else "f"
             times = self._times(*call.spans[0])
@@ -214,7 +214,7 @@ class RankFile:
         yield _flow("s", correlation, self._thread("main"), times, "ac2g")
 
     def _projected_annotations(self) -> Iterator[Event]:
-        """Write, for each annotation, a row on the compute stream that spans the work launched in the annotation."""
+        """For each annotation, write a row on the compute stream; it spans the work launched in the annotation."""
         by_step: dict[int, list[PlannedWork]] = {}
         for call in self._plan.calls:
             if call.thread == "main":
@@ -229,7 +229,7 @@ class RankFile:
                 yield self._projection(span.name, inside)
 
     def _projection(self, name: str, works: list[PlannedWork]) -> Event:
-        """Write the annotation around device work; as in Kineto, it begins 1 ns earlier and lasts 2 ns longer."""
+        """Write an annotation that, as in Kineto, begins 1 ns before its device work and ends 1 ns after it."""
         first_ns = min(planned.start_ns for planned in works)
         last_ns = max(planned.end_ns for planned in works)
         track = (self._device, works[0].work.stream)
@@ -271,7 +271,7 @@ def _flow(phase: str, number: int, track: Track, times: Event, category: str) ->
 
 
 def _sequence_number(call: PlannedCall) -> int:
-    """Return a call's autograd number; as in PyTorch, numbers rise over all steps, by less than 10,000 in each."""
+    """Return a call's autograd number; as in PyTorch, numbers rise over all steps, by less than 10,000 per step."""
     return 10_000 * call.step + (call.call.sequence or 0)
 
 

@@ -1,4 +1,4 @@
-"""Simulate when the work of a training job runs, on one true clock.
+"""Simulate when the work of a training job runs; all times are on one true clock.
 
 The host of each rank makes calls one after another, and launches work ahead of its device. Work begins when its stream
 is free, its dependencies have ended, and its launch has reached the device. A collective begins on each rank when the
@@ -34,7 +34,7 @@ FIRST_STEP = 10
 """Number of the first recorded step; during earlier steps, the profiler waited and warmed up."""
 
 OPERATOR_NS = 1_500
-"""Host time of an operator before it calls a nested operator, and again after the nested operator has returned."""
+"""Host time that an operator takes before it calls a nested operator, and again after that has returned."""
 
 LAUNCH_CALL_NS = 3_000
 """Host time of a launching call."""
@@ -76,7 +76,7 @@ class JobOptions:
             raise InvalidOptionError(message)
 
     def extra_ns_per_computation(self, rank: int) -> int:
-        """Return how much longer each forward and backward kernel takes on this rank; 0 if it is not the straggler."""
+        """Return how much longer a forward or backward kernel takes on this rank; 0 if it is not the straggler."""
         if rank != self.straggler_rank:
             return 0
         return self.straggler_delay_ns // training_step(self.layers).autograd_work_count
@@ -90,7 +90,7 @@ class JobOptions:
         return rank // self.ranks_per_host
 
     def group_of(self, group: str, rank: int) -> range:
-        """Return the ranks of the process group with this name that contains this rank."""
+        """Return the ranks of the process group to which a rank belongs; `group` is the name of the group."""
         if group == WORLD_GROUP:
             return range(self.ranks)
         first = rank - rank % self.ranks_per_host
@@ -99,7 +99,7 @@ class JobOptions:
 
 @dataclass(frozen=True)
 class HostClock:
-    """The clock of one host, which is `offset_ns` ahead at `BEGIN_NS`, and runs fast by `drift_ppb`."""
+    """The clock of one host: at `BEGIN_NS`, it is `offset_ns` ahead of true time; it runs fast by `drift_ppb`."""
 
     offset_ns: int = 0
     drift_ppb: int = 0
@@ -111,7 +111,7 @@ class HostClock:
 
 @dataclass
 class PlannedWork:
-    """Device work and the call that launches it; start and end are 0 until they are known."""
+    """Device work and the call that launches it; `start_ns` and `end_ns` are 0 until the work has run."""
 
     work: DeviceWork
     launch_start_ns: int
@@ -191,7 +191,7 @@ class JobPlan:
 
 
 def plan_job(options: JobOptions) -> JobPlan:
-    """Simulate the job step by step, all ranks in parallel."""
+    """Simulate the job step by step; each step is simulated on all ranks before the next step."""
     step = training_step(options.layers)
     clocks = _clocks(options)
     machines = [_Machine(rank, clocks[options.host_of(rank)], options) for rank in range(options.ranks)]
@@ -211,7 +211,7 @@ def _play_step(number: int, step: TrainingStep, machines: list[_Machine], meetin
 
 
 def _clocks(options: JobOptions) -> list[HostClock]:
-    """Return the clock of each host; the clock of the first host is correct."""
+    """Return the clock of each host; only the first host's clock shows true time."""
     dice = random.Random(f"{options.seed} clocks")  # noqa: S311 -- not a secret
     host_count = math.ceil(options.ranks / options.ranks_per_host)
     others = (
@@ -343,5 +343,5 @@ class _Meeting:
         self.held.append(PlannedCollective(parts[0].work.collective.name, group, members, sequence, starts, end_ns))
 
     def _arrive(self, rank: int, part: PlannedWork) -> None:
-        """Start the work only after the previous collective on the same stream has ended."""
+        """Delay the start of a rank's part until the previous collective on the same stream has ended."""
         part.start_ns = max(part.start_ns, self._machines[rank].free_ns[part.work.stream] + STREAM_GAP_NS)

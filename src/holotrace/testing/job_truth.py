@@ -47,7 +47,7 @@ class StepTruth:
 
 @dataclass(frozen=True)
 class CollectiveTruth:
-    """One collective: its last rank to arrive, and its true end. The ranks of the group are consecutive."""
+    """One collective: the rank that arrived last, and the true end. The ranks of the group are consecutive."""
 
     collective: str
     group: str
@@ -63,15 +63,15 @@ class RankTruth:
     """The truth about one rank.
 
     window_ns             from the first start to the last end of device work
-    busy_ns, idle_ns      time within the window with and without device work
+    busy_ns, idle_ns      time within the window: with device work, and without
     computation_ns, communication_ns, memory_ns
                           time with at least one computation, communication or memory operation
     overlap_ns            time with both computation and communication
     states_ns             {kinds of work that run at the same time, joined by ` + `: time}
     idle_by_stream_ns     {stream: {host_wait, kernel_wait, other: time}}
-    idle_of_device_ns     {host_wait, kernel_wait, other: time} of the gaps without work on any stream
+    idle_of_device_ns     {host_wait, kernel_wait, other: time}, for the gaps in which no stream has work
     kernel_counts         {kind: number of kernels, copies and memsets}
-    collective_wait_ns    true time in collectives before their last rank arrived
+    collective_wait_ns    true time that the rank spends in collectives before their last rank arrives
     """
 
     rank: int
@@ -101,7 +101,7 @@ class JobTruth:
     """The truth about a job.
 
     straggler_rank        the rank whose computation takes straggler_delay_ns longer in every step; null if there is none
-    launch_design_ns      the constants of the host's and the device's timing, by name
+    launch_design_ns      the constants that determine the timing of host and device, by name
     """
 
     schema: str
@@ -156,7 +156,7 @@ def shown_works(rank_plan: RankPlan) -> list[ShownWork]:
 def state_lengths(works: Iterable[ShownWork]) -> Counter[frozenset[str]]:
     """Return how long each set of kinds of work ran at the same time; the empty set means idle time between work.
 
-    Nothing changes between two consecutive starts or ends, so counting the work that runs between them is enough.
+    Between a start or end and the next one, the running work stays the same, so it is enough to count this work.
     """
     changes = sorted(
         change for work in works for change in ((work.start_ns, 1, work.kind), (work.end_ns, -1, work.kind))

@@ -6,15 +6,15 @@ from holotrace.store.trace import Trace
 from holotrace.testing.builder import TraceBuilder
 
 STEP_US = 1_000
-"""Length of a step; rank 1 starts its all-reduce 200 µs after rank 0."""
+"""Length of a step. In each step, rank 1 starts its all-reduce 200 µs after rank 0."""
 
 
 def small_job() -> Trace:
     """Return a job with two data-parallel ranks, of which rank 1 is late.
 
-    In each step of 1,000 µs, a rank copies a batch (10 to 60 µs), multiplies (from 100 µs), applies relu, and reduces its
-    gradients with the other rank until 780 µs. Meanwhile, the host waits. The multiplication takes 300 µs on rank 0 and
-    500 µs on rank 1, so rank 0 waits 200 µs in the all-reduce.
+    In each step of 1,000 µs, a rank's device copies a batch (10 to 60 µs), multiplies matrices (from 100 µs), applies
+    relu, and reduces the gradients with the other rank (until 780 µs). From 200 to 785 µs, the host waits for the
+    device. The multiplication takes 300 µs on rank 0 and 500 µs on rank 1, so rank 0 waits 200 µs in the all-reduce.
 
     >>> from holotrace.testing import small_job
     >>> small_job()

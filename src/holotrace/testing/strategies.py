@@ -47,16 +47,17 @@ CATEGORIES = (
     "gpu_user_Annotation",
     "a category nobody has heard of",
 )
-"""The categories of complete events that any version of the profiler writes."""
+"""All categories that some version of the profiler gives to complete events, and one that no version writes."""
 
 _LARGEST_INT64 = 2**63 - 1
 _LARGEST_UINT64 = 2**64 - 1
-_LATEST_NS = 2_800_000_000_000_000_000  # plus base time and duration, less than 2**62; the reader drops later events
+# Plus base time and duration, this is less than 2**62; the reader drops events that end later.
+_LATEST_NS = 2_800_000_000_000_000_000
 _LONGEST_NS = 2**52  # the reader drops longer events, so sums of durations fit into 64 bits
 
 
 class _NumberText(str):
-    """The text of a number, with or without quotes, which is written unchanged."""
+    """A number as text, with or without quotes; the text is written to the file unchanged."""
 
     __slots__ = ()
 
@@ -88,7 +89,7 @@ class _Layout:
         return json.dumps(key, ensure_ascii=self.ascii_only)
 
     def _string(self, value: str) -> str:
-        """Write a string in this layout; a single character, such as a phase, is escaped only if necessary."""
+        """Write a string in this layout; escape a one-character string, such as a phase, only if necessary."""
         if not self.escape_all or len(value) == 1:
             return json.dumps(value, ensure_ascii=self.ascii_only)
         units = value.encode("utf-16-be").hex()
@@ -98,14 +99,14 @@ class _Layout:
 def interval_arrays(*, max_size: int = 25, latest: int = 40) -> st.SearchStrategy[tuple[Int64Array, Int64Array]]:
     """Return half-open intervals in any order, as arrays of starts and ends; a few have zero or negative length.
 
-    Times are small, so intervals often touch and overlap, and the oracle can be a set of nanoseconds.
+    Times are small, so intervals often touch and overlap, and tests can compute with sets of single nanoseconds.
     """
     pairs = st.lists(st.tuples(st.integers(-latest, latest), st.integers(-2, latest // 2)), max_size=max_size)
     return pairs.map(_as_arrays)
 
 
 def names() -> st.SearchStrategy[str]:
-    """Return event names: common, empty and long names, and names with quotes, backslashes or any characters."""
+    """Return event names: common, empty and long names, names with quotes or backslashes, and random text."""
     usual = st.sampled_from(
         (
             "aten::mm",
@@ -287,7 +288,7 @@ def _counter_events() -> st.SearchStrategy[dict[str, Any]]:
 
 
 def _layouts() -> st.SearchStrategy[_Layout]:
-    """Return layouts of JSON: compact, spaced or multi-line, with all, only non-ASCII or no characters escaped."""
+    """Return JSON layouts: compact, spaced or multi-line; escaping all characters, non-ASCII characters or none."""
     return st.builds(
         _Layout,
         comma=st.sampled_from((",", ", ", ",\n    ", "\r\n,")),
@@ -310,7 +311,7 @@ _NUMBER_STYLES: tuple[Callable[[Decimal], str], ...] = (
     lambda time_us: _NumberText(f"{int(time_us.scaleb(3))}E-3"),
     lambda time_us: _NumberText(f'"{time_us:f}"'),
 )
-"""The ways to write a time: with three decimals, whole if possible, in two exponent forms, and quoted."""
+"""The ways to write a time: with decimals, without decimals if possible, in two exponent forms, and quoted."""
 
 
 def _written(event: dict[str, Any], number: Callable[[Decimal], str]) -> dict[str, Any]:
@@ -318,7 +319,7 @@ def _written(event: dict[str, Any], number: Callable[[Decimal], str]) -> dict[st
 
 
 def _enclosed(draw: st.DrawFn, trace_events: list[dict[str, Any]]) -> Json:
-    """Put the events into an object between random header keys, or return only the list of events."""
+    """Return an object that contains the events among random header keys, or only the list of events."""
     if draw(st.integers(0, 5)) == 0:
         return list(trace_events)
     keys = {**draw(_headers()), **draw(_dicts(_any_json())), "traceEvents": trace_events}
@@ -342,7 +343,7 @@ def _headers() -> st.SearchStrategy[dict[str, Any]]:
 
 @dataclass(frozen=True)
 class _Damage:
-    """A change at a relative position, from 0 (the first byte) to 1 (the end)."""
+    """A change to a document at the relative position `place`, from 0 (the first byte) to 1 (the end)."""
 
     kind: str
     place: float

@@ -2,9 +2,9 @@
 
     python -m holotrace.testing.synthetic FOLDER --ranks 8
 
-writes one trace file per rank, named and laid out as by torch's `tensorboard_trace_handler`, and `truth.json`,
-which `holotrace.open_trace` ignores. One rank is slow, and all other ranks wait for it in every all-reduce. The hosts'
-clocks differ.
+writes one trace file per rank, with the name and layout that torch's `tensorboard_trace_handler` gives its files. It
+also writes `truth.json`, which `holotrace.open_trace` ignores. One rank is slow, and all other ranks wait for it in
+every all-reduce. The hosts' clocks differ.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def write_job(  # noqa: PLR0913 -- one option per property of the job
         ranks_per_host: ranks that share a host, and therefore a clock.
         clock_offset_us: how far the clocks of all hosts except the first may be off, in either direction.
         clock_drift_ppm: how much too fast or too slow these clocks may run, in parts per million.
-        seed: seeds the clocks and the small variations in every duration.
+        seed: seed of the random numbers for the clocks and for small variations of all durations.
 
     Returns:
         The content of `truth.json`.
@@ -98,9 +98,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _expect_own(folder: Path) -> None:
-    """Raise an error if the folder may contain recorded traces, which the simulated job could overwrite."""
+    """Raise an error if the folder may contain recorded traces, which the files of the job could overwrite."""
     if any(folder.glob("*.json*")) and not (folder / TRUTH_FILE).exists():
-        message = f"{folder} contains files that may be recorded traces; name another folder for the simulated job"
+        message = f"{folder} contains files that may be recorded traces; choose another folder for the simulated job"
         raise InvalidOptionError(message)
 
 

@@ -53,7 +53,7 @@ class Collective:
 class DeviceWork:
     """One kernel, copy or memset.
 
-    duration_ns   duration on an idle device; for communication, the time from the arrival of the last rank
+    duration_ns   duration on an idle device; for communication, the time from the last rank's arrival to the end
     collective    args of the collective; used only if `kind` is communication
     """
 
@@ -67,7 +67,7 @@ class DeviceWork:
 
     @property
     def category(self) -> str:
-        """The category of the work's row."""
+        """The category of the event that records the work."""
         if self.kind != "memory":
             return "kernel"
         return "gpu_memset" if self.name.startswith("Memset") else "gpu_memcpy"
@@ -86,7 +86,7 @@ class DeviceWork:
 class Call:
     """One host operation: nested operators, outermost first, and the work that the innermost operator launches.
 
-    sequence   number of an autograd operation within its step, equal for its forward and backward calls
+    sequence   number of an autograd operation in the step; its forward and backward calls have the same number
     """
 
     operators: tuple[str, ...]
@@ -157,7 +157,7 @@ def training_step(layers: int) -> TrainingStep:
 
 
 def _backward_by_layer(numbered: list[tuple[_Autograd, int]], layers: int) -> list[tuple[Call, ...]]:
-    """Split the backward pass by layer; the head is part of the last layer, the embedding part of the first layer."""
+    """Split the backward pass by layer; the last layer includes the head, and the first layer the embedding."""
     calls = [operation.backward_call(number) for operation, number in numbered]
     cuts = [0, *(1 + len(_LAYER) * layer for layer in range(1, layers)), len(calls)]
     return [tuple(reversed(calls[cuts[layer] : cuts[layer + 1]])) for layer in reversed(range(layers))]

@@ -135,5 +135,7 @@ def test_the_details_never_hide_the_selected_event(url, browser) -> None:
 def test_ranks_that_a_run_lacks_are_said_to_be_missing(url, browser) -> None:
     """If none of the selected ranks are in the run, the page says so."""
     with visit(browser, f"{url}&ranks=99") as seen:
-        seen.page.get_by_text("this run does not have these ranks; choose others above").wait_for(timeout=PATIENCE_MS)
+        seen.page.get_by_text("this run does not contain the chosen ranks; choose others above").wait_for(
+            timeout=PATIENCE_MS
+        )
         assert not seen.troubles

@@ -20,7 +20,7 @@ def read_scalar(torch: Operators, _: Tensor) -> None:
 
 
 def count_hits(torch: Operators, count: int) -> None:
-    """Compare predictions and labels one by one."""
+    """Compare predictions with labels one by one, on the host."""
     with torch.recorder.function("metrics/accuracy.py(27): count_hits"):
         for _ in range(count):
             torch.view("aten::select", Tensor((count,), "long int"))
@@ -38,7 +38,7 @@ def copy_twice(torch: Operators, duration_ns: float) -> None:
 
 
 def select_rows(torch: Operators, x: Tensor) -> None:
-    """Select rows by a mask; the host must wait for the number of selected rows."""
+    """Select rows by a mask; the host must wait until the device has counted the selected rows."""
     rows = x.elements // x.dims[-1]
     flat, mask = Tensor((rows, x.dims[-1]), x.type), Tensor((rows,), "bool")
     with torch.operator("aten::index", flat, None):
@@ -79,7 +79,7 @@ CARELESS: dict[str, Callable[[Operators, Tensor], None]] = {
     "device_synchronisation": wait_for_device,
     "stream_synchronisation": wait_for_stream,
 }
-"""For each mistake, the function that simulates it after a block of the network."""
+"""For each mistake, the function that simulates it; it is called after a block of the network."""
 
 _COUNT = (
     "void at_cuda_detail::cub::detail::reduce::DeviceReduceKernel<at_cuda_detail::cub::detail::reduce::policy_hub<int>>"

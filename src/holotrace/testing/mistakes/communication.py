@@ -28,7 +28,7 @@ class Communication:
         self._ready_bytes = 0
 
     def reduce_tensor(self, x: Tensor) -> None:
-        """Sum the partial results of a layer that several ranks share in tensor parallelism."""
+        """With tensor parallelism, sum the partial results that several ranks computed for a layer."""
         if self.options.parallelism != "tensor":
             return
         first = self.recorder.rank // self.options.ranks_per_host * self.options.ranks_per_host
@@ -46,7 +46,7 @@ class Communication:
                 self._reduce()
 
     def reduce_rest(self) -> None:
-        """Reduce the last bucket, and let the optimizer wait for all buckets."""
+        """Reduce the last bucket, and make the optimizer wait for all buckets."""
         if self.options.ranks == 1 or self.options.parallelism != "data":
             return
         sizes = [count for count in parameters(self.options) if count <= _FEW] * 40
@@ -103,5 +103,5 @@ class Communication:
         )
 
     def _transfer_ns(self, size: float, ranks: int) -> float:
-        """Return how long a ring takes to reduce this many bytes."""
+        """Return how long a ring all-reduce of this many bytes takes."""
         return self.options.link_latency_ns + 2 * (ranks - 1) / ranks * size / self.options.link_gb_per_s

@@ -20,7 +20,7 @@ from holotrace.testing.planted.rank_course import Meetings
 
 _COMPRESSION_LEVEL = 1
 _STEPS_NS: dict[str, float] = {}
-"""Cached results of `step_ns_of`; the keys are the options as text."""
+"""Cached results of `step_ns_of`; the keys are the texts of the options."""
 
 
 def step_ns_of(options: JobOptions) -> float:
@@ -54,7 +54,7 @@ class TrainingJob:
     def step_ns(self) -> float:
         """The mean step time over all ranks; a step ends when the device has finished its work.
 
-        Without marked steps, the length of the recording.
+        If the script marks no steps, this is the length of the recording.
         """
         ends = [self.times_ns[recorder.step_ends] for recorder in self._ranks]
         if not self.options.annotated:

@@ -11,7 +11,7 @@ from holotrace.testing.mistakes.operators import Operators, Tensor
 from holotrace.testing.mistakes.recorder import COMPUTE, SIDE, Kernel
 
 _USER_WIDTH = 48
-"""Width of the table `users`; no other tensor of the network has this width."""
+"""Width of the embedding table `users`; no other tensor of the network has this width."""
 
 
 class Network:
@@ -27,7 +27,7 @@ class Network:
 
     @property
     def users(self) -> Tensor:
-        """The table of a second embedding; each step reads only a few of its rows."""
+        """The table `users` of the second embedding; each step reads only a few of its rows."""
         rows = self.amount("dense_embedding_gradients") or self.options.remedies.get("sparse_gradients", 0)
         return Tensor((int(rows), _USER_WIDTH))
 
@@ -110,7 +110,7 @@ class Network:
     def _branches(self) -> None:
         """If the job has two branches, compute one of them on a side stream.
 
-        With the mistake `streams_in_turn`, the compute stream waits for this branch before it runs the other branch.
+        With the mistake `streams_in_turn`, the compute stream runs the other branch only after this branch has ended.
         """
         remedies = self.options.remedies
         if remedies.get("dependent_branches"):
@@ -129,7 +129,7 @@ class Network:
                 self.recorder.wait(COMPUTE, SIDE)
 
     def _chain(self, duration_ns: float) -> None:
-        """Launch small kernels on two streams in turn; each kernel waits for the previous one."""
+        """Launch small kernels alternately on two streams; each turn waits for the previous turn."""
         with self.recorder.function("two_branches.py(84): refine"):
             for _ in range(_CHAIN_TURNS):
                 for name, stream, source in (("texture", SIDE, COMPUTE), ("shape", COMPUTE, SIDE)):
@@ -169,7 +169,7 @@ class Network:
                 torch.linear(hidden, self._weight(width, 4 * width), bias=True, efficiency=slow)
 
     def _activation(self, x: Tensor) -> None:
-        """Run the operators of the job's mistake or remedy, if any, then apply GELU."""
+        """Run the operators that the job's mistake or remedy adds here, if any, then apply GELU."""
         torch = self.torch
         for place in range(int(self.amount("unfused_chain"))):
             operator, functor = _CHAIN[place % len(_CHAIN)]

@@ -51,7 +51,7 @@ class TensorList:
 
 
 class Product(NamedTuple):
-    """`repeats` products of m x k and k x n matrices; `row` is the row length that determines the alignment."""
+    """`repeats` products of m x k and k x n matrices; their alignment depends on the row length `row`."""
 
     m: int
     n: int
@@ -82,7 +82,7 @@ class _Node(NamedTuple):
 
 
 class Operators:
-    """The operators that a rank can call; each records its range, its kernels and its node in the backward graph."""
+    """The operators that a rank can call; each call records a range, kernels and a node in the backward graph."""
 
     def __init__(self, recorder: Recorder) -> None:
         self.recorder, self.options, self.gpu = recorder, recorder.options, recorder.gpu
@@ -121,7 +121,7 @@ class Operators:
         self.recorder.launch(Kernel(name, self.gpu.memory_ns(size, efficiency), grid=grid))
 
     def unary(self, operator: str, functor: str, tensor: Tensor, *, reads: int = 1, gradient: str = "") -> Tensor:
-        """Apply an element-wise operator to `reads` tensors; `gradient` names its node in the backward graph."""
+        """Apply an element-wise operator to `reads` tensors; its node in the backward graph has the name `gradient`."""
         size = (reads + 1) * tensor.bytes
         with self.recorded(gradient, lambda: self._gradient(operator, functor, tensor, reads)) as number:
             with self.operator(operator, *[tensor] * reads, sequence=number):
@@ -153,7 +153,7 @@ class Operators:
                 self.pointwise("bfloat16_copy_kernel_cuda", source.bytes + target.bytes, source.elements)
 
     def contiguous(self, tensor: Tensor) -> Tensor:
-        """Copy a transposed tensor to the contiguous layout."""
+        """Make a transposed tensor contiguous by copying it."""
         with self.recorded("CloneBackward0", lambda: self._clone(tensor)) as number:
             with self.operator("aten::contiguous", tensor, sequence=number):
                 self._clone(tensor)
@@ -214,14 +214,15 @@ class Operators:
         major = self.gpu.capability[0]
         name, call = _product_name(major, precision, product.layout, aligned=aligned, vector=bool(cores))
         shortest_ns = self.gpu.product_ns(product.flops, product.elements * options.element_bytes, precision)
-        # With few tiles, cuBLAS splits the sum to give all SMs work; nvjet kernels have one persistent block per SM.
+        # If there are fewer tiles than SMs, cuBLAS splits the sum over k, so that all SMs have work.
+        # nvjet kernels have one persistent block per SM.
         tiles = max(product.repeats * -(-product.m // 128) * -(-product.n // 128), self.gpu.sm_count)
         grid, block = (self.gpu.sm_count, 384) if name.startswith("nvjet") else (tiles, 128)
         shared = min(self.gpu.shared_memory - 2048, 213_188)
         self.recorder.launch(Kernel(name, shortest_ns * slower / efficiency, grid, block, 168, shared, call))
 
     def convolve(self, x: Tensor, layout: str) -> None:
-        """Launch a convolution with 3 x 3 filters that keeps the number of channels."""
+        """Launch a convolution with 3 x 3 filters and equal numbers of input and output channels."""
         channels = x.dims[1]
         flops, rate = (
             18 * x.elements * channels,
@@ -395,7 +396,7 @@ class Operators:
             self.recorder.launch(kernel, stream)
 
     def allocate(self, tensor: Tensor) -> None:
-        """Allocate the result of an operator; a healthy allocator takes the memory from its cache."""
+        """Allocate the result of an operator; jobs without an allocator mistake take the memory from the cache."""
         if self.options.memory and tensor.elements:
             self.recorder.allocate(tensor.bytes)
             self._kept.append(tensor.bytes)
@@ -430,7 +431,7 @@ class Operators:
 
     @contextmanager
     def no_grad(self) -> Iterator[None]:
-        """Call the operators of the `with` block without gradients."""
+        """Call the operators of the `with` block without recording nodes for the backward pass."""
         self._tracks = False
         yield
         self._tracks = True
@@ -441,7 +442,7 @@ class Operators:
         return len(self._tape)
 
     def again(self, since: int, recompute: Callable[[], None]) -> None:
-        """Recompute a part of the forward pass before its gradients in the backward pass, as checkpointing does."""
+        """Recompute a part of the forward pass just before the backward pass of this part, as checkpointing does."""
         part = self._tape[since:]
         if part:
             last = part[-1]
@@ -458,7 +459,7 @@ class Operators:
 
     @contextmanager
     def recorded(self, name: str, gradient: Callable[[], None]) -> Iterator[int | None]:
-        """Add a node to the backward graph, and yield its sequence number; without a name or gradients, add no node."""
+        """Add a node to the backward graph, and yield its sequence number; None without a name or in `no_grad`."""
         if not name or not self._tracks:
             yield None
             return
@@ -517,7 +518,7 @@ def _product_name(major: int, precision: str, layout: str, *, aligned: bool, vec
 
 _AMPERE, _HOPPER = 8, 9
 _UNALIGNED = 2.6
-"""Products on tensor cores take this many times as long if the rows are not aligned."""
+"""If the rows are not aligned, products on tensor cores take this many times as long."""
 
 _LARGE_BYTES = 1 << 20
 _SM90_FLOAT = (

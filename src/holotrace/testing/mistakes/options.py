@@ -17,9 +17,9 @@ class JobOptions:
     """The options of a simulated job.
 
     precision        precision of matrix products
-    autocast         whether weights are float32 and converted for each product
+    autocast         whether the weights are float32, and are converted to `precision` for each product
     compiled         whether torch.compile compiled the blocks of the network
-    tokens           tokens of a rank in a step; for images, the number of images
+    tokens           tokens per rank and step; for the model `images`, the number of images
     ranks_per_host   ranks on a host, which form a tensor-parallel group
     annotated        whether the script marks its steps (`profiler.step()`); if not, the whole recording is one step
     on_cpu           whether the host computes everything, without a GPU
@@ -34,9 +34,9 @@ class JobOptions:
     link_latency_ns  the minimum duration of a collective
     memory_before    bytes allocated before the recording begins
     unused_reserved  bytes that the allocator reserves but cannot use
-    uneven           largest difference between a rank's work in a step and the mean, as a fraction of the mean
+    uneven           how much a rank's work in a step can differ from the mean over all ranks, as a fraction of the mean
     jitter           largest random change of each duration, as a fraction of the duration
-    mistakes         the planted mistakes by name, each with a time in ns, a count or a fraction; see the other modules
+    mistakes         the planted mistakes by name, each with an amount (a time in ns, a count or a fraction)
     mistake_rank     the only rank with the mistakes; None if all ranks have them
     remedies         good practices that most jobs lack, by name, with amounts as in `mistakes`
     """

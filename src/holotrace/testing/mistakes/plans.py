@@ -11,10 +11,10 @@ from holotrace.testing.mistakes.jobs import step_ns_of
 from holotrace.testing.mistakes.options import JobOptions
 
 _DRAWN_SHARES = (0.12, 0.18, 0.3)
-"""The minimum costs of a planted mistake, as fractions of the healthy step; one is drawn at random."""
+"""The minimum cost of a planted mistake is drawn from these fractions of the healthy step."""
 
 _LEAST_SHARE = 0.06
-"""A planted mistake whose size cannot be chosen costs at least this fraction of the healthy step."""
+"""The minimum cost of a planted mistake whose size cannot be chosen, as a fraction of the healthy step."""
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,7 @@ _Plant = Callable[[str, JobOptions, random.Random], Pair]
 
 
 def drawn_pair(rule: str, seed: int) -> Pair:
-    """Draw a job with the mistake that a rule describes."""
+    """Draw a pair of jobs: one with the mistake that a rule describes, and the same job without it."""
     dice = random.Random(f"{rule} {seed}")
     return _PAIRS[rule](rule, replace(_drawn_job(dice), seed=seed), dice)
 
@@ -80,7 +80,7 @@ def _drawn_job(dice: random.Random) -> JobOptions:
 
 
 def _small(job: JobOptions, dice: random.Random) -> JobOptions:
-    """Return a small job whose host and device are about equally busy, so each wait of the host delays the step."""
+    """Return a small job in which host and device are about equally busy, so every wait of the host delays the step."""
     return replace(
         job, hidden=dice.choice((768, 1024)), tokens=2048, sequence=512, vocabulary=16_000, layers=8, autocast=False
     )
@@ -95,12 +95,12 @@ def _first_costly(rule: str, jobs: Iterable[tuple[JobOptions, JobOptions]], shar
     for planted, healthy in jobs:
         if step_ns_of(planted) >= (1 + share) * step_ns_of(healthy):
             return Pair(rule, planted, healthy)
-    message = f"no job in which {rule} costs {share:.0%} of the step"
+    message = f"in no job does {rule} cost {share:.0%} of the step"
     raise AssertionError(message)
 
 
 def _lasting(rule: str, job: JobOptions, dice: random.Random) -> Pair:
-    """Plant more and more host time until it costs enough: a host ahead of the device hides small amounts."""
+    """Plant more and more host time until the step takes longer: a host far ahead of the device hides small delays."""
     job = replace(job, reads_loss=dice.random() < 1 / 2, stacks=True)
     step_ns, share = step_ns_of(job), dice.choice(_DRAWN_SHARES)
     amounts = [share * step_ns * 1.5**power for power in range(16)]
@@ -113,14 +113,14 @@ def _unrecorded(rule: str, job: JobOptions, dice: random.Random) -> Pair:
 
 
 def _waiting(rule: str, job: JobOptions, dice: random.Random) -> Pair:
-    """Let the host wait for the device after some blocks."""
+    """Make the host wait for the device after some blocks."""
     job = replace(_small(job, dice), gpu=H100, precision="bfloat16", reads_loss=False)
     amounts = (3, 4, 6, 8)
     return _first_costly(rule, ((job.with_mistake(rule, amount), job) for amount in amounts), _LEAST_SHARE)
 
 
 def _counted(*amounts: float, shares: tuple[float, ...] = _DRAWN_SHARES) -> _Plant:
-    """Plant a mistake in increasing amounts until its cost reaches a fraction of the step, drawn from `shares`."""
+    """Plant increasing amounts of a mistake until it costs a certain fraction of the step, drawn from `shares`."""
 
     def plant(rule: str, job: JobOptions, dice: random.Random) -> Pair:
         return _first_costly(rule, ((job.with_mistake(rule, amount), job) for amount in amounts), dice.choice(shares))
@@ -129,7 +129,7 @@ def _counted(*amounts: float, shares: tuple[float, ...] = _DRAWN_SHARES) -> _Pla
 
 
 def _once(rule: str, job: JobOptions, _: random.Random) -> Pair:
-    """Plant a mistake of fixed size; if it costs too little, plant it in smaller jobs, where it costs more."""
+    """Plant a mistake whose size cannot be chosen; if it costs too little, use smaller jobs, where it costs more."""
     fewer_tokens = replace(job, tokens=job.tokens // 2, vocabulary=8_000)
     narrower = replace(fewer_tokens, hidden=job.hidden // 2)
     smaller = (job, replace(job, hidden=job.hidden // 2), fewer_tokens, narrower)
@@ -153,7 +153,7 @@ def _images(job: JobOptions, dice: random.Random) -> JobOptions:
 
 
 def _copied(rule: str, job: JobOptions, dice: random.Random) -> Pair:
-    """Copy large batches from pageable memory, or copy them on the compute stream rather than in advance."""
+    """Copy large batches from pageable memory, or copy them on the compute stream instead of prefetching them."""
     job = _images(job, dice)
     size = dice.choice((100, 200)) << 20
     healthy = job.with_remedy("prefetched", size)
@@ -219,13 +219,13 @@ def _first_steps(rule: str, job: JobOptions, dice: random.Random) -> Pair:
 
 
 def _one_process(rule: str, job: JobOptions, _: random.Random) -> Pair:
-    """Let one process use two devices; the healthy job has one process per device."""
+    """Make one process use two devices; the healthy job has one process per device."""
     job = replace(job, layers=3, steps=4, memory=False)
     return Pair(rule, job.with_mistake(rule), replace(job, ranks=2))
 
 
 def _through_hosts(rule: str, job: JobOptions, dice: random.Random) -> Pair:
-    """Reduce the gradients on the hosts, over their network; the healthy job reduces them on the devices."""
+    """Reduce the gradients on the hosts and over the hosts' network; the healthy job reduces them on the devices."""
     job = _ranks(job, dice)
     jobs = ((job.with_mistake(rule, gb_per_s), job) for gb_per_s in (12, 6, 3, 1.5))
     return _first_costly(rule, jobs, dice.choice(_DRAWN_SHARES))
@@ -261,7 +261,7 @@ def _dense_gradients(rule: str, job: JobOptions, dice: random.Random) -> Pair:
 
 
 def _backlog(rule: str, job: JobOptions, dice: random.Random) -> Pair:
-    """Make the host slower than the device, which at first is still busy with work launched before the recording."""
+    """Make the host slower than the device; when the recording begins, the device has a backlog of launched work."""
     job = replace(job, stacks=True, reads_loss=False, memory=False)
     return Pair(rule, job.with_mistake(rule, dice.uniform(1.5, 2.5) * step_ns_of(job)), job)
 
@@ -276,7 +276,7 @@ def _many_collectives(rule: str, job: JobOptions, dice: random.Random) -> Pair:
 def _launch_bound(rule: str, job: JobOptions, dice: random.Random) -> Pair:
     """Run a small model on a slow processor; in the healthy job, the host takes almost no time, as with a CUDA graph.
 
-    The processor must be too slow even without the profiler. Otherwise, recording Python functions would be the
+    The processor must be too slow even if Python functions are not recorded. Otherwise, recording them would be the
     mistake.
     """
     job = replace(_small(job, dice), hidden=512, heads=8)
@@ -301,7 +301,7 @@ def _kernel(rule: str, job: JobOptions, dice: random.Random) -> Pair:
 
 
 def _converted(rule: str, job: JobOptions, dice: random.Random) -> Pair:
-    """Convert activations back and forth; the healthy job launches no conversion kernels, not even for autocast."""
+    """Convert activations back and forth; the healthy job has no conversion kernels, not even those of autocast."""
     planted = (job.with_mistake(rule, count) for count in (2, 4, 8, 12))
     return _first_costly(
         rule, ((each, each.with_remedy("fused_casts")) for each in planted), dice.choice(_DRAWN_SHARES)
@@ -316,20 +316,20 @@ def _strided(rule: str, job: JobOptions, dice: random.Random) -> Pair:
 
 
 def _in_turn(rule: str, job: JobOptions, dice: random.Random) -> Pair:
-    """Let one stream wait for another stream; in the healthy job, both streams compute at the same time."""
+    """Make one stream wait for another stream; in the healthy job, both streams compute at the same time."""
     branch_ns = dice.choice(_DRAWN_SHARES) * 1.2 * step_ns_of(job) / job.layers
     return Pair(rule, job.with_mistake(rule, branch_ns), job.with_remedy("parallel_branches", branch_ns))
 
 
 def _with_branches(job: JobOptions, dice: random.Random) -> JobOptions:
-    """Add two branches that overlap on two streams, that each fill the device, or that need each other's results."""
+    """Add two branches: overlapping on two streams, each filling the device, or depending on each other's results."""
     kind = dice.choice(("parallel_branches", "full_branches", "dependent_branches"))
     chain_ns = 0.15 * step_ns_of(job) / job.layers
     return job.with_remedy(kind, chain_ns if kind == "dependent_branches" else 300_000)
 
 
 def _slow_recording(rule: str, job: JobOptions, dice: random.Random) -> Pair:
-    """Record the Python functions of a job whose host, when not profiled, is as fast as the device."""
+    """Record the Python functions of a job in which, without the recording, the host keeps up with the device."""
     job = replace(_small(job, dice), gpu=H100, precision="bfloat16", stacks=True)
     smaller = (replace(job, hidden=hidden, heads=8, host_factor=1) for hidden in (768, 640, 512, 384, 256))
     return _first_costly(rule, ((each, replace(each, stacks=False)) for each in smaller), 0.18)
@@ -377,7 +377,7 @@ def _copying(rule: str, job: JobOptions, dice: random.Random) -> Pair:
 
 
 def _updating(rule: str, job: JobOptions, dice: random.Random) -> Pair:
-    """Update one tensor after the other, on a device or on the host."""
+    """Update the weights one tensor at a time, on a device or on the host."""
     if dice.random() < 1 / 3:
         job = replace(_on_cpu(job, dice), tokens=256)
         return Pair(rule, job.with_mistake(rule), job)
@@ -525,10 +525,10 @@ _REMEDIES: dict[str, Callable[[JobOptions], JobOptions]] = {
     "exposed_communication": lambda job: replace(job, link_gb_per_s=100_000, link_latency_ns=0),
     "exposed_on_one_rank": lambda job: replace(job, link_gb_per_s=100_000, link_latency_ns=0),
 }
-"""Remedies for causes that a job may have even if no mistake was planted."""
+"""Remedies for causes that even a job without a planted mistake may have."""
 
 
 def remedied(job: JobOptions, rule: str) -> JobOptions | None:
-    """Return the job without the cause that a rule describes; None if only planted jobs have this cause."""
+    """Return the job without the cause that a rule describes; None if only planted mistakes have this cause."""
     remedy = _REMEDIES.get(rule)
     return None if remedy is None else remedy(job)

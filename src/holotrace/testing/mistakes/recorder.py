@@ -32,13 +32,13 @@ _QUEUE_LENGTH = 1_000
 """If this many launches are queued, the host waits: https://docs.nvidia.com/cuda/cuda-c-programming-guide"""
 
 _EVERY = 25
-"""Every 25th kernel or copy of a step waits for another process that shares the device."""
+"""With the mistake `late_starts`, every 25th kernel or copy starts late, as if another process used the device."""
 
 _HAND_OVER_NS = 15_000
-"""Time to hand work over to another host thread."""
+"""Time that a host thread needs to hand over work to another host thread."""
 
 _PROFILED_RANGE_NS, _PROFILED_FUNCTION_NS = 2_500, 1_300
-"""Time that the recording of Python functions adds to each operator or call, and to each function."""
+"""Times that the recording of Python functions adds: to each operator or runtime call, and to each function."""
 
 _MOST_LATE_NS = 2_000
 """Largest difference between the end times of a collective on different ranks."""
@@ -116,21 +116,21 @@ class Recorder:
         return max(1, round(duration_ns * (1 + self.dice.uniform(-1, 1) * self.options.jitter)))
 
     def spend(self, duration_ns: float) -> None:
-        """Let the host run code, which takes longer on a slow processor."""
+        """Make the host run code for this time, or longer if the processor is slow."""
         self.pause(duration_ns * self.options.host_factor)
 
     def pause(self, duration_ns: float) -> None:
-        """Let the host spend this time, whatever the processor's speed."""
+        """Make the host spend exactly this time, apart from the jitter, however slow the processor is."""
         self.host = self._course.point((self.host, self.about(duration_ns)))
 
     def _profiled(self, duration_ns: float) -> None:
-        """Let the profiler slow the host down if it records Python functions."""
+        """Delay the host by this time if the profiler records Python functions."""
         if self.options.stacks:
             self.pause(duration_ns)
 
     @contextmanager
     def on_replica(self, number: int) -> Iterator[None]:
-        """Launch the kernels of the `with` block on the device of this replica of the model."""
+        """Launch the kernels of the `with` block on the device that runs this replica of the model."""
         before, self.replica = self.replica, number
         yield
         self.replica = before
@@ -150,7 +150,7 @@ class Recorder:
 
     @contextmanager
     def function(self, name: str) -> Iterator[None]:
-        """Record a Python function or module around the `with` block; even unrecorded, the function takes time."""
+        """Record a Python function or module around the `with` block; without `stacks`, only spend its time."""
         self.spend(1_200 + self.amount("python_overhead"))
         self._profiled(_PROFILED_FUNCTION_NS)
         if not self.options.stacks:
@@ -167,7 +167,7 @@ class Recorder:
         self.rows.insert(place, Row("python_function", name, self.thread, None, start, self.host, args))
 
     def launch(self, kernel: Kernel, stream: int = COMPUTE) -> None:
-        """Launch a kernel; without a GPU, the host computes instead."""
+        """Launch a kernel; in jobs without a GPU, make the host compute instead."""
         if self.options.on_cpu:
             self.pause(_CPU_FACTOR * kernel.duration_ns)
             return
@@ -198,7 +198,7 @@ class Recorder:
         self._called("cudaGraphLaunch", start, correlation)
 
     def profile(self, duration_ns: float) -> None:
-        """Let the profiler request another buffer."""
+        """Record that the profiler requests another buffer, which delays the host."""
         start = self.host
         self.pause(duration_ns)
         self.rows.append(Row("overhead", "Activity Buffer Request", _PROFILER, None, start, self.host, {}))
@@ -209,7 +209,7 @@ class Recorder:
         self._called(name, start, correlation)
 
     def synchronise(self, call: str, streams: Sequence[int] = (COMPUTE,)) -> None:
-        """Let the host wait for these streams, if there is a GPU."""
+        """Make the host wait for these streams, if there is a GPU."""
         if self.options.on_cpu:
             return
         correlation, start, _ = self._call(2_500)
@@ -218,7 +218,7 @@ class Recorder:
         self._called(call, start, correlation)
 
     def wait(self, stream: int, source: int) -> None:
-        """Let the next work on a stream wait for the latest work on the stream `source`."""
+        """Make the next work on `stream` wait for the latest work on the stream `source`."""
         if source not in self._last:
             return
         self._waits.setdefault(stream, []).append(self._last[source])
@@ -276,7 +276,7 @@ class Recorder:
         self._ran(Work("kernel", kernel.name, stream, self._kernel_args(kernel, known)), start, end)
 
     def communicate_on_host(self, group: tuple[str, tuple[int, ...]], size: int, duration_ns: float) -> None:
-        """Let a host thread copy gradients from the device, reduce them with the other ranks, and copy them back."""
+        """Make a host thread copy gradients from the device, reduce them with the other ranks, and copy them back."""
         members = group[1]
         self._sequences[members] += 1
         with self.range("cpu_op", _OPERATORS["allreduce"]):
@@ -292,7 +292,7 @@ class Recorder:
         self._gloo, self.host, self.thread = self.host, caller, thread
 
     def wait_for_host_collectives(self) -> None:
-        """Let the host wait until its collectives have ended, and let the device wait until the results are back."""
+        """Make the host wait for its collectives, and the device for the copies of their results to the device."""
         self.host = self._course.point((self.host, 0), (self._gloo, _HAND_OVER_NS))
         self.wait(COMPUTE, _HOST_DATA)
 
@@ -312,7 +312,7 @@ class Recorder:
             self.instants.append((self.host, self.thread, known))
 
     def arrow(self, start: int, start_thread: int) -> None:
-        """Draw the arrow from a forward operator to the backward operator that begins now."""
+        """Record the flow from a forward operator to the backward operator that begins now."""
         self.arrows.append((len(self.arrows) + 1, start, start_thread, self.host, self.thread))
 
     def end_step(self) -> None:
@@ -333,7 +333,7 @@ class Recorder:
         self.rows.append(Row(category, name, self.thread, None, start, self.host, args))
 
     def _loading_ns(self, work: Work) -> float:
-        """Return how long the driver takes to load a kernel that runs for the first time; 0 for later runs."""
+        """Return how long the driver takes to load a kernel before its first run; 0 if the kernel has run before."""
         if work.category != "kernel" or work.name in self._loaded:
             return 0.0
         self._loaded.add(work.name)

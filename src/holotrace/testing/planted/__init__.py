@@ -1,1 +1,1 @@
-"""Simulates jobs in which ranks are late for known reasons, and computes how much waiting each reason causes."""
+"""Simulates jobs in which ranks are late for known reasons, and computes how much waiting time each reason causes."""

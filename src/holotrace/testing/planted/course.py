@@ -1,4 +1,4 @@
-"""Simulate the course of a job: points in time, each at least a given time after certain earlier points.
+"""Simulate the course of a job: a graph of points in time, each at least a given time after certain other points.
 
 A planted delay is a minimum time between two points. The job without the delay is the same graph with this time set to 0.
 """
@@ -14,7 +14,7 @@ import numpy.typing as npt
 from holotrace.testing.job_plan import BEGIN_NS
 
 After = tuple[int, int]
-"""An earlier point, and the minimum time since that point."""
+"""An earlier point, and the minimum time from that point to the new point."""
 
 Activity = tuple[str, str, str]
 """An activity that takes time: its kind, its name, and the module around it."""
@@ -41,7 +41,7 @@ class Course:
         self._order: list[int] | None = None
 
     def point(self, *after: After, activity: Activity = NOTHING) -> int:
-        """Add a point as early as these earlier points allow; `activity` fills the time before the new point."""
+        """Add a point, as early as the points in `after` allow; `activity` fills the time before the new point."""
         return self._added([_Edge(*earlier, _NOT_PLANTED) for earlier in after], activity)
 
     def delayed(self, point: int, cause: int, delay_ns: int, activity: Activity = NOTHING) -> int:
@@ -55,11 +55,11 @@ class Course:
         return len(self._before) - 1
 
     def also_after(self, point: int, earlier: int, least_ns: int = 0) -> None:
-        """Let a point also wait for another point, which may have been added later."""
+        """Make a point also wait for the point `earlier`, which may have been added after it."""
         self._before[point].append(_Edge(earlier, least_ns, _NOT_PLANTED))
 
     def times(self, without: Collection[int] = ()) -> npt.NDArray[np.int64]:
-        """Return the true time of each point in the job without the delays that the causes in `without` add."""
+        """Return the true time of each point if the delays of the causes in `without` are left out."""
         times = [BEGIN_NS] * len(self._before)
         for point in self._in_order():
             before = self._before[point]

@@ -1,8 +1,9 @@
 """Simulate a job with planted delays: write its trace files, and compute how much waiting each delay costs.
 
 The cost of a cause is how much longer all ranks together wait in the job than in the same job without this cause. This
-truth does not depend on how an analysis attributes waiting. If ranks wait for no other reason, an exact analysis
-reports the same cost. If they also wait for other reasons, as in a pipeline, part of a wait may have several causes.
+true cost does not depend on how an analysis attributes waiting. If ranks wait for no other reason, an exact analysis
+reports the same cost. If they also wait for other reasons, as in a pipeline, the analysis may report another cost,
+because part of a wait may have several causes.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ class CauseTruth:
     """The cost of a planted cause.
 
     waited_ns   how much waiting the cause adds, summed over all ranks
-    others_ns   how much waiting the cause adds on all ranks except the late rank, which may wait less
+    others_ns   the same sum without the rank that has the cause, which may even wait less because of it
     """
 
     cause: Cause
@@ -141,7 +142,7 @@ class PlantedJob:
         return document(self._header(rank), events, {"traceName": f"rank{rank}.pt.trace.json"})
 
     def _recorded(self, rows: list[Row], rank: int) -> Iterator[tuple[int, Row]]:
-        """Yield the rows that were not lost, with their positions."""
+        """Yield the rows that the damage leaves in the file, with their positions among all rows."""
         damage, is_harmless = self.options.damage, rank == self._harmless_rank
         dice = random.Random(f"{self.options.seed} damage {rank}")  # noqa: S311 -- not a secret
         for place, row in enumerate(rows):

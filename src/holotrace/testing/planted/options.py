@@ -37,7 +37,7 @@ Damage = Literal["none", "missing_rank", "missing_sends", "missing_launches", "c
 
     missing_rank      the file of one rank that causes no delay
     missing_sends     some sends (and, with NCCL, receives) of one rank that causes no delay
-    missing_launches  some launching calls of every rank
+    missing_launches  some of every rank's calls that launch kernels
     cut               the first third of the events of one rank that causes no delay
 """
 
@@ -73,7 +73,7 @@ class Cause:
     layer: int = 0
 
     def happens_in(self, step: int) -> bool:
-        """Return whether the cause delays this step."""
+        """Return whether the cause is planted in this step."""
         return self.step is None or self.step == step
 
 
@@ -86,7 +86,7 @@ class PlantedOptions:
     layer_ns                time to compute the forward pass of a layer in one microbatch; the backward pass takes twice as long
     clock_offset_ns         how far the hosts' clocks may be off, in either direction
     clock_drift_ppb         how much too fast or too slow the clocks may run, in parts per 10^9
-    jitter                  how much each duration may vary, as a fraction of the duration
+    jitter                  how much a duration may vary in either direction, as a fraction of the duration
     has_stacks              whether Python functions and modules are recorded (with_stack=True)
     has_waits               whether stream waits are recorded (enable_cuda_sync_events)
     """
@@ -169,7 +169,7 @@ class PlantedOptions:
         return job.with_causes(dice)
 
     def with_causes(self, dice: random.Random) -> PlantedOptions:
-        """Plant one cause or, rarely, several on different ranks in different steps."""
+        """Plant one cause or, less often, several causes, each on another rank and in another step."""
         count = min(self.steps, dice.choices((1, 2, 3), (6, 3, 1))[0])
         steps = dice.sample(range(FIRST_STEP, FIRST_STEP + self.steps), count)
         ranks = dice.sample(range(self.ranks), count)

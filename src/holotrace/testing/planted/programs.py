@@ -115,7 +115,7 @@ class Program(ABC):
     ) -> list[tuple[int, int]]:
         """Return the causes of a kind that are planted in this step, with their delays.
 
-        `microbatch` and `layer` restrict the causes further.
+        With `microbatch` or `layer`, return only the causes that delay this microbatch or this layer.
         """
         return [
             (number, cause.delay_ns)
@@ -127,7 +127,7 @@ class Program(ABC):
         ]
 
     def _neighbour(self, *, forward: bool, sends: bool) -> int | None:
-        """Return the rank that this rank sends to, or else receives from; None at the ends of the pipeline."""
+        """Return the rank that this rank sends to or, if `sends` is false, receives from; None at a pipeline's end."""
         stage = self.stage + (1 if forward == sends else -1)
         stages = self.options.pipeline_group(self.rank)
         return stages[stage] if 0 <= stage < len(stages) else None
@@ -136,7 +136,7 @@ class Program(ABC):
         return self.options.layer_ns * (1 if forward else 2)
 
     def _microbatch_delays(self, microbatch: int) -> list[tuple[int, int]]:
-        """Return the delay of each layer in a slow microbatch."""
+        """Return the causes that slow this microbatch down, each with its delay per layer."""
         slow = self._delays("slow_microbatch", microbatch=microbatch)
         return [(number, delay_ns // self.options.layers) for number, delay_ns in slow]
 
@@ -150,7 +150,7 @@ class DeviceProgram(Program):
         self.course.kernel("aten::copy_", COPY_KERNEL, _COPY_NS, late=self._delays("late_start"))
 
     def _host_delay(self) -> tuple[int, int] | None:
-        """Return a slow host's delay per launch, so that a step's launches take `delay_ns` longer than its kernels."""
+        """Return the delay per launch with which a slow host takes `delay_ns` longer per step than the kernels take."""
         for cause, delay_ns in self._delays("slow_host"):
             layers = self.options.layers * self.options.microbatches
             return cause, (delay_ns + 3 * layers * self.options.layer_ns) // (2 * layers)

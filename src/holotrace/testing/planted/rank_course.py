@@ -13,7 +13,7 @@ from holotrace.testing.planted.course import Activity, Course
 from holotrace.testing.planted.options import PlantedOptions
 
 MAIN, BACKWARD, WORKERS = 0, 1, (2, 3)
-"""Threads of a process: the main thread, the backward pass's thread, and gloo's threads."""
+"""Threads of a process: the main thread, the thread of the backward pass, and two worker threads of gloo."""
 
 COMPUTE, TENSOR, DATA, RECEIVE_NEXT, RECEIVE_PREVIOUS, SEND_NEXT, SEND_PREVIOUS = 7, 20, 24, 28, 32, 36, 40
 """Streams of a device."""
@@ -53,9 +53,9 @@ class Group(NamedTuple):
 class PlannedCall(NamedTuple):
     """One rank's call of an operation: when it starts, when all ranks have arrived, and when it ends.
 
-    key      identifies the operation; equal on all its ranks
+    key      identifies the operation; all its ranks use the same key
     members  the ranks of the operation
-    arrived  equals `start` if the rank waits for no other rank
+    arrived  equal to `start` if the rank waits for no other rank
     """
 
     key: tuple[object, ...]
@@ -103,11 +103,11 @@ class RankCourse:
         self._around: list[tuple[str, str]] = []
 
     def about(self, duration_ns: float) -> int:
-        """Return this duration with the job's jitter."""
+        """Return this duration, varied at random by the job's jitter."""
         return max(1, round(duration_ns * (1 + self._dice.uniform(-1, 1) * self.options.jitter)))
 
     def delay(self, cause: int, delay_ns: int) -> None:
-        """Let a planted cause delay the host."""
+        """Delay the host because of a planted cause."""
         self.host = self._course.delayed(self.host, cause, delay_ns, self._host_activity())
 
     @contextmanager
@@ -131,7 +131,7 @@ class RankCourse:
             yield
 
     def operator(self, name: str, duration_ns: int = _OPERATOR_NS, delays: Sequence[tuple[int, int]] = ()) -> None:
-        """Let the host spend time in an operator."""
+        """Make the host spend this time, and the planted delays, in an operator."""
         with self.within("cpu_op", name):
             self._pass(self.about(duration_ns))
             for cause, delay_ns in delays:
@@ -157,7 +157,7 @@ class RankCourse:
             self._ran(name, stream, start, end, args)
 
     def wait(self, stream: int, source: int) -> None:
-        """Let the next work on a stream wait for the latest work on the stream `source`."""
+        """Make the next work on `stream` wait for the latest work on the stream `source`."""
         if source not in self._streams:
             return
         self._waits.setdefault(stream, []).append(self._streams[source])
@@ -186,7 +186,7 @@ class RankCourse:
         elements: int,
         ends: tuple[int, int] | None = None,
     ) -> None:
-        """Launch an NCCL kernel; `ends` are the sender and the receiver of a send or receive."""
+        """Launch an NCCL kernel; for a send or receive, `ends` are the ranks of the sender and the receiver."""
         key, sequence = self._key(group, ends)
         with self.within("user_annotation", f"nccl:{collective}"):
             start, args = self._launched("cudaLaunchKernelExC", stream)
@@ -208,7 +208,7 @@ class RankCourse:
         self._ran(_NCCL_KERNELS[collective], stream, start, end, known)
 
     def synchronise(self) -> None:
-        """Let the host wait for the compute stream."""
+        """Make the host wait for the compute stream."""
         correlation, start = next(self._correlations), self.host
         self._pass(_CALL_NS)
         self.host = self._course.point((self.host, 0), (self._streams.get(COMPUTE, 0), _WAKE_UP_NS))
@@ -233,7 +233,7 @@ class RankCourse:
         return end
 
     def wait_on_host(self, ends: Sequence[int]) -> None:
-        """Let the main thread wait for all these points."""
+        """Make the main thread wait until all these points have passed."""
         with self.function("torch/distributed/distributed_c10d.py(2964): wait_for"), self.function(_WAIT):
             self.host = self._course.point((self.host, 0), *((end, 8_000) for end in ends))
 
@@ -246,7 +246,7 @@ class RankCourse:
         self.calls.append(PlannedCall(key, (self.rank, peer), self.rank, start, start, end))
 
     def receive_on_host(self, peer: int, tag: int, elements: int, transfer_ns: int) -> None:
-        """Receive with gloo; the main thread waits."""
+        """Receive with gloo; the main thread waits until the data has arrived."""
         start, end = self._point_to_point("recv", "c10d::recv_", peer, tag, elements)
         key = self._pair_key(peer, self.rank, tag)
         arrived = self._meetings.arrive(key, start)
@@ -285,7 +285,7 @@ class RankCourse:
         return (*counted, self._sequences[counted])
 
     def _transfer(self, transfer_ns: int) -> int:
-        """Return how long a transfer takes on this rank; it differs slightly between ranks."""
+        """Return the time that a transfer takes on this rank, which differs slightly between ranks."""
         return transfer_ns + self._dice.randrange(_LARGEST_LATENESS_NS)
 
     def _pass(self, duration_ns: int) -> None:

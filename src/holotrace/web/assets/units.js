@@ -10,7 +10,8 @@ import { BANDWIDTHS, DURATIONS, SIZES } from "./unit_tables.js";
 export const clamp = (value, low, high) => Math.min(Math.max(value, low), high);
 
 /**
- * Return the largest unit in which the value, rounded to this many digits, is at least 1, or else the smallest unit.
+ * Return the largest unit in which the value, rounded to this many digits, is at least 1; if there is none, return the
+ * smallest unit.
  * @param {number} value
  * @param {[number, string][]} units
  * @param {number} digits

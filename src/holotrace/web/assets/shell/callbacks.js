@@ -47,7 +47,7 @@ const surfaceOf = (template) => template.layout.paper_bgcolor;
 
 export const callbacks = {
   /**
-   * Selectors -> address. If the server drew the page for another address, request it for the current address.
+   * Selectors -> address. If the server drew the page for another address, request the page again.
    * @param {(string | string[] | null)[]} values
    * @param {Id[]} ids
    * @param {string | undefined} drawn
@@ -112,8 +112,8 @@ export const callbacks = {
   },
 
   /**
-   * Ticked runs -> the address that compares two runs, and a hint. If one run is ticked, the other runs get links for
-   * comparing them with it. The page lists newer runs first.
+   * Ticked runs -> the address of the page that compares two of them, and a hint. If one run is ticked, each other run
+   * gets a link that compares it with the ticked run. The page lists newer runs first.
    * @param {(boolean | undefined)[]} ticks
    * @param {Id[]} ids
    */
@@ -131,7 +131,7 @@ export const callbacks = {
   },
 
   /**
-   * Click on the switch between light and dark -> colour scheme.
+   * Click on the button that switches between light and dark -> colour scheme.
    * @param {number | undefined} clicks
    * @param {string} scheme
    */

@@ -50,7 +50,7 @@ export const wrapped = (text, length) => {
 };
 
 /**
- * Return how much narrower a title must be because of the axis labels beside it.
+ * Return how much narrower than the figure a title must be, because of the axis labels beside the plot.
  * @param {{ ticktext?: unknown[], categoryarray?: unknown[] }} axis
  */
 const besideLabels = ({ ticktext, categoryarray = [] }) =>
@@ -79,7 +79,7 @@ export const fittedNotes = ({ annotations, yaxis, yaxis2 }, width) => {
 };
 
 /**
- * Label fewer categories if their labels would touch: only every second one or, if necessary, every fourth, and so on.
+ * Label fewer categories if the labels would touch: every second category or, if necessary, every fourth, and so on.
  * @param {Axis} axis
  * @param {number} width
  * @returns {Axis}
@@ -135,8 +135,9 @@ const ticksOf = (name, { ticktext, tickvals, title } = {}) =>
   ticktext && { [`${name}.ticktext`]: ticktext, [`${name}.tickvals`]: tickvals, [`${name}.title.text`]: title?.text };
 
 /**
- * Change a figure after plotly.js has resized it. If the legend then needs fewer lines, plotly.js places it before
- * enlarging the bars, so the legend would cover them. Setting the legend's position again corrects this.
+ * Change a figure after plotly.js has resized it. If the legend then needs fewer lines, plotly.js places the
+ * legend before it enlarges the bars, so the legend would cover the bars. Setting the legend's position again corrects
+ * this.
  * @param {HTMLElement} plot
  * @param {object} changes
  * @param {Layout["legend"]} legend
@@ -161,7 +162,7 @@ const fitAgain = () => {
   }
 };
 
-/** Fit the texts of a figure again whenever its width has changed, even if the old width is back in the meantime. */
+/** Fit the texts of a figure again whenever its width has changed, even if it has since returned to the old width. */
 export const followWidth = () => {
   let soon = 0;
   sizes = new ResizeObserver((entries) => {

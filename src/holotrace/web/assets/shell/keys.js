@@ -18,7 +18,7 @@ const EVERYWHERE = [
 const ON_TABLES = [
   ["↑ ↓ ← →", "move between cells"],
   ["Space", "select the row"],
-  ["Enter", "show the selected row in the timeline; on a column's heading, sort"],
+  ["Enter", "show the selected row on the timeline; on a column's heading, sort by the column"],
 ];
 
 /** @type {Keys} */
@@ -28,11 +28,11 @@ const ON_THE_TIMELINE = [
   ["F", "fit the selection into view"],
   ["0", "show everything"],
   [", .", "previous, next event on the row; if none is selected, the first event in view"],
-  ["J K", "event below, above at the same time"],
+  ["J K", "event below, event above, at the same time"],
   ["Shift N, N", "previous, next event with the same name"],
   ["M", "select the span of the selected event"],
   ["Shift F", "set a flag at the pointer"],
-  ["Enter", "in the search: next match, with Shift the previous one"],
+  ["Enter", "in the search: next match; with Shift, previous match"],
 ];
 
 /** @param {number} distance */
@@ -94,7 +94,7 @@ const ACTIONS = {
 };
 
 /**
- * Follow the link from a table's selected row to the timeline; return whether the link exists.
+ * Follow the link from the selected row of a table to the timeline; return whether the link is shown.
  * @param {Element} cell
  */
 const showRow = (cell) => {

@@ -81,8 +81,8 @@ const tablesLoaded = async () => {
 };
 
 /**
- * The React component for `parts/later.py`; it shows its children after the figures are drawn, or after the scripts of
- * tables are loaded.
+ * The React component for `parts/later.py`; it shows its children once the figures are drawn or,
+ * if `after` is "tables", once the scripts of tables are loaded too.
  * @param {{ children: unknown, after: "figures" | "tables", height: number }} props
  */
 export const Later = ({ children, after, height }) => {

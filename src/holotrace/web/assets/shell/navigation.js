@@ -5,7 +5,7 @@
 const NOTE = "no data in this recording";
 
 /**
- * Show the page of a link without loading the document again. Dash's own links announce pages with the same event:
+ * Show the page of a link without loading the document again, by sending the event that Dash's own links send:
  * https://github.com/plotly/dash/blob/dev/components/dash-core-components/src/components/Link.react.js
  * @param {MouseEvent & { currentTarget: HTMLAnchorElement }} click
  */

@@ -1,5 +1,5 @@
-// The colour scheme, light or dark: inside TensorBoard, its scheme; elsewhere, the visitor's last choice or, if there
-// is none, the system's preference.
+// The colour scheme, light or dark: inside TensorBoard, TensorBoard's scheme; elsewhere, the visitor's last choice or,
+// if there is none, the system's preference.
 
 import * as storage from "./storage.js";
 

@@ -1,4 +1,4 @@
-// Stores the visitor's choices in the browser, such as light or dark; some browsers do not allow this.
+// Stores the visitor's choices in the browser, such as light or dark; does nothing if the browser does not allow this.
 
 /** @param {string} key */
 export const stored = (key) => {
@@ -17,6 +17,6 @@ export const store = (key, value) => {
   try {
     window.localStorage.setItem(key, value);
   } catch {
-    // the choice is then lost when the page is closed
+    // without storage, the choice is lost when the page is closed
   }
 };

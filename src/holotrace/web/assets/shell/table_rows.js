@@ -1,4 +1,4 @@
-// Finds the event, time or name on the timeline for a row of a table.
+// Finds what to show on the timeline for a row of a table: an event, a time or a name.
 
 /** @typedef {import("../types.js").TableRow} TableRow */
 

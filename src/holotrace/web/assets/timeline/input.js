@@ -134,7 +134,7 @@ export class Input {
   }
 
   /**
-   * Return the span of a drag: over all rows if the drag began on the ruler, else over the rows that the drag touches.
+   * Return the span that a drag selects: on all rows if the drag began on the ruler, else on the rows that it touches.
    * @param {Drag} drag
    * @param {Pointer} pointer
    * @returns {Span}

@@ -30,7 +30,8 @@ const attach = () => {
 };
 
 /**
- * Return whether the focused element handles the key itself; elements with the attribute `data-escape` handle Escape.
+ * Return whether the focused element handles the key itself. Escape is also handled inside elements with the attribute
+ * `data-escape`.
  * @param {KeyboardEvent} event
  */
 const isTaken = ({ key, target }) =>

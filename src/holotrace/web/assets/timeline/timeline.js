@@ -234,7 +234,8 @@ export class Timeline {
   }
 
   /**
-   * Lay out the rows again without moving `fixed`, by default the selected event's row or the item at the upper edge.
+   * Lay out the rows again while the item `fixed` stays in place: by default, the row of the selected event or, if the
+   * event is not in view, the item at the upper edge.
    * @param {import("../types.js").Item} [fixed]
    */
   arranged(fixed = this.selectedItem()) {

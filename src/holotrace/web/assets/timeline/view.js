@@ -85,7 +85,8 @@ export class View {
   }
 
   /**
-   * Pinned rows come first and stay in place while the others scroll, because their `top` includes the scroll position.
+   * Put the pinned rows first. They stay in place while other rows scroll, because their `top` includes the scroll
+   * position.
    * @param {Rank[]} ranks
    * @param {RowState} rows
    */
@@ -149,7 +150,8 @@ export class View {
   }
 
   /**
-   * Return the smallest y at which an item is visible: below the ruler and, unless the item is pinned, the pinned rows.
+   * Return the smallest y at which an item is visible: below the ruler and, if the item is not pinned, also below the
+   * pinned rows.
    * @param {Item} item
    */
   topOf(item) {
@@ -168,7 +170,7 @@ export class View {
   }
 
   /**
-   * Return the rows between two y coordinates: {number of the rank: numbers of its rows}.
+   * Return the rows that are at least partly between two y coordinates: {number of the rank: numbers of its rows}.
    * @param {number} first
    * @param {number} second
    */
@@ -195,8 +197,8 @@ export class View {
   }
 
   /**
-   * Return a scrolling item, by default the item at the upper edge of the scrolling rows, with its distance below this
-   * edge.
+   * Return the key of an item that scrolls, and its distance below the upper edge of the scrolling rows; by default,
+   * for the item at this edge.
    * @param {Item} [wanted]
    */
   anchor(wanted) {
@@ -207,7 +209,7 @@ export class View {
   }
 
   /**
-   * Scroll so that the anchor's item is as far from the upper edge as before; return whether the item exists.
+   * Scroll until the anchor's item has its former distance from the upper edge; return whether the item still exists.
    * @param {{ key: string, away: number } | null} anchor
    */
   restore(anchor) {
@@ -253,7 +255,7 @@ export class View {
   }
 
   /**
-   * Return the y of a lane without scrolling; undefined if its row is not shown.
+   * Return the y that a lane has when the view is not scrolled; undefined if the lane's row is not shown.
    * @param {number} rank
    * @param {number} row
    * @param {number} depth
@@ -289,7 +291,7 @@ export class View {
   }
 
   /**
-   * Scroll until a lane is in view.
+   * Scroll until a lane is in the middle of the view, unless it is already in view.
    * @param {number} rank
    * @param {number} row
    * @param {number} depth

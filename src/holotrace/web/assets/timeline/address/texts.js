@@ -1,7 +1,7 @@
 // The visible time range, the item at the upper edge and the flags, as texts in the address.
 //
 //   window=START-END           visible times in ns, on the axis
-//   top=RANK.ITEM.PIXELS       item at the upper edge of the rows, and the number of its pixels above the edge
+//   top=RANK.ITEM.PIXELS       item at the upper edge of the rows, and how many of its pixels are above the edge
 //   flags=TIME:NAME,TIME:NAME  flags; names are encoded, so they contain no colons or commas
 
 /** @typedef {{ start: number, end: number }} Times in ns on the axis, counted from the first rank's origin */

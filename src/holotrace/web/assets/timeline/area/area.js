@@ -17,7 +17,7 @@ import { totalsTable } from "./totals_table.js";
 const FIRST_ORDER = "self_ns";
 
 /**
- * Return the numbers of a span's rows: the selected rows or, if the span covers all rows, the rows that are shown.
+ * Return the numbers of the rows in a span: the selected rows or, if no rows are selected, all shown rows of the rank.
  * @param {RowState} state
  * @param {Rank} rank
  * @param {Span} span
@@ -38,7 +38,7 @@ export const timesIn = (rank, { start, end }) => {
 };
 
 /**
- * Return a span on the rows of several ranks as text for the server: RANK:START:END:ROWS;…
+ * Return, as text for the server, the times of a span and its rows on several ranks: RANK:START:END:ROWS;…
  * @param {RowState} state
  * @param {Rank[]} ranks
  * @param {Span} span
@@ -69,7 +69,7 @@ export class AreaBox {
   /** Request the totals, then the flame graph, which takes longer. */
   async load() {
     if (!this.areas) {
-      this.totals.replaceChildren(element("p", "", "No row is shown in this span."));
+      this.totals.replaceChildren(element("p", "", "This span contains no shown rows."));
       return;
     }
     await this.sort(FIRST_ORDER);

@@ -17,7 +17,7 @@
  */
 
 /**
- * Return the blocks of an answer; inner blocks begin at the left end of the outer block, the widest first.
+ * Return the blocks of an answer; inner blocks begin at the left end of their outer block, with the widest block first.
  * @param {FlamesAnswer} answer
  * @returns {Block[]}
  */
@@ -51,7 +51,8 @@ export const blocksOf = ({ names, paths }) => {
 };
 
 /**
- * Return the blocks that are visible while a block or the whole graph fills the width; left and width are fractions.
+ * Return the blocks that are visible while the block `whole` (or the whole graph if it is null) fills the width; left
+ * ends and widths are fractions of this width.
  * @param {Block[]} blocks
  * @param {Block | null} whole
  * @param {number} total

@@ -11,7 +11,7 @@ import { durationText } from "../../units.js";
 const PARTS = 1e9;
 
 /**
- * A clock that was not compared with others.
+ * Return a clock that has not been compared with other clocks.
  * @param {bigint} origin
  * @param {bigint} base
  * @returns {Clock}
@@ -47,7 +47,8 @@ export const toAxis = ({ recorded: offset, lines }, time) => {
 };
 
 /**
- * The inverse of `toAxis`; for times skipped by a jump of the clock, the time of the jump.
+ * Convert a time on the axis to a time of the rank. If a jump of the clock skipped the time, return the time of the
+ * jump.
  * @param {Clock} clock
  * @param {number} time on the axis
  */
@@ -59,7 +60,8 @@ export const fromAxis = ({ recorded: offset, lines }, time) => {
 };
 
 /**
- * Return the offset of a clock; within a view, the drift is less than a pixel, so one offset is enough.
+ * Return how far the axis is ahead of a rank's clock at a time. Within a view, the clock drifts by less than a pixel,
+ * so one offset is enough for all events in the view.
  * @param {Clock} clock
  * @param {number} time on the axis
  */

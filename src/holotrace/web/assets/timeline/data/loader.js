@@ -70,7 +70,7 @@ export class Loader {
   }
 
   /**
-   * Return a text that identifies what a load would request now.
+   * Return a text that identifies the requests that `load` would send now.
    * @param {Rank} rank
    */
   wanted(rank) {
@@ -198,7 +198,8 @@ export class Loader {
   }
 
   /**
-   * Return the window of the critical path: the selected span, else the selected steps, else the analysis's default.
+   * Return the time window for the critical path: the selected span or else the selected steps; if neither is selected,
+   * the analysis uses its default.
    * @param {Rank} rank
    * @returns {Record<string, string | number>}
    */

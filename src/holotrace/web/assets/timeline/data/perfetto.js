@@ -53,7 +53,7 @@ const send = async (file, title, opened) => {
 
 /**
  * Open the file of a single rank, or a file in which the server has merged several ranks on one clock. The window opens
- * at once, because browsers allow this only in response to a click.
+ * before the file is ready, because browsers open a window only in response to a click.
  * @param {{ run: string, ranks: number[], isHere: boolean, say: (text: string) => void }} options
  */
 export const openPerfetto = async ({ run, ranks, isHere, say }) => {
@@ -61,7 +61,7 @@ export const openPerfetto = async ({ run, ranks, isHere, say }) => {
   const file = new URL(`timeline/file?${new URLSearchParams([["run", run], which])}`, window.location.href);
   const opened = window.open(isHere ? "about:blank" : PERFETTO);
   if (!opened) {
-    say("the browser blocked the window of Perfetto; allow pop-ups for this page");
+    say("the browser blocked the window for Perfetto; allow pop-ups for this page");
     return;
   }
   try {

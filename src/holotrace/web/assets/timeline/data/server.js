@@ -66,8 +66,8 @@ export const send = (name, parameters, body, options = {}) => {
 };
 
 /**
- * Return the starts of intervals from their lengths and the distances (`steps`) between each start and the previous
- * end: the inverse of `steps_between` in `timeline/query.py`.
+ * Compute the starts of intervals from their lengths and from `steps`, the distance of each start from the previous
+ * end. This is the inverse of `steps_between` in `timeline/query.py`.
  * @param {number[]} steps
  * @param {number[]} lengths
  */
@@ -113,7 +113,7 @@ export const lanesOf = (answer) => {
 };
 
 /**
- * Convert an answer of `timeline/path` to a path, with segments in order and marks by lane.
+ * Convert an answer of `timeline/path` to a critical path: its segments in order of time, and its marks by lane.
  * @param {PathAnswer} answer
  * @returns {CriticalPath}
  */

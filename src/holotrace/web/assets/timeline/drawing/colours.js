@@ -38,7 +38,8 @@ export const ofClass = (kind) => {
 export const inkOn = (colour) => (PALE.includes(colour) ? DARK_INK : LIGHT_INK);
 
 /**
- * Return black or white, whichever has more contrast with a fill `hsl(H S% L%)`; at least 4.5:1 (WCAG 2.2, 1.4.3).
+ * Return black or white, whichever has more contrast with a fill `hsl(H S% L%)`; the contrast is always at least 4.5:1
+ * (WCAG 2.2, 1.4.3).
  * @param {string} colour
  */
 export const contrastingInk = (colour) => {

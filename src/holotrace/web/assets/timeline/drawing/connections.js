@@ -9,7 +9,8 @@ const MOST_JUMPS = 400;
 const [LEAST_BEND, HEAD_LENGTH, HEAD_WIDTH] = [30, 7, 4];
 
 /**
- * Draw lines where the critical path continues in another row, but none for merged segments, which are too dense.
+ * Draw a line wherever the critical path continues in another row, except next to merged segments, where the lines
+ * would be too dense.
  * @param {Painter} painter
  */
 export const drawJumps = (painter) => {

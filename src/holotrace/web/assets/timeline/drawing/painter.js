@@ -72,7 +72,7 @@ export class Painter {
   }
 
   /**
-   * Draw the pinned rows, or all other items, with their overlays.
+   * Draw the pinned rows or, if `isPinned` is false, all other items, with their overlays.
    * @param {boolean} isPinned
    */
   items(isPinned) {
@@ -331,7 +331,7 @@ export class Painter {
   }
 
   /**
-   * Draw a part of the critical path on its event.
+   * Mark the part of an event that belongs to the critical path.
    * @param {Rank} rank
    * @param {Interval} part
    * @param {number} y
@@ -347,7 +347,7 @@ export class Painter {
   }
 
   /**
-   * Draw as much of a text as fits between the visible edges.
+   * Draw the text of a box, cut to the visible part of the box.
    * @param {string} text
    * @param {number} left
    * @param {number} width

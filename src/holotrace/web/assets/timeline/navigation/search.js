@@ -34,7 +34,7 @@ export class Search {
   }
 
   /**
-   * Search for a text; return the longest match.
+   * Search for events whose name contains a text; return the longest of them.
    * @param {string} text
    */
   async find(text) {

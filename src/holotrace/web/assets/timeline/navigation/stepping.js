@@ -50,7 +50,7 @@ const lanesOf = (items) =>
 const isWithin = ({ start, length }, { offset }, view) => start + offset + length >= view.start && start + offset <= view.end;
 
 /**
- * Return the slice of a lane that covers a time, or the nearest slice.
+ * Return the slice of a lane at a time or, if there is none, the slice nearest to the time.
  * @param {Lane} lane
  * @param {number} time
  */

@@ -67,7 +67,7 @@ export class Opening {
   sayCount(count) {
     const shown = this.timeline.ranks.length;
     if (!shown) {
-      this.timeline.say("this run does not have these ranks; choose others above");
+      this.timeline.say("this run does not contain the chosen ranks; choose others above");
       return;
     }
     this.timeline.say(shown < count ? `${shown} of ${count} ranks shown; choose others above` : "");

@@ -52,7 +52,8 @@ export class RankClocks {
   }
 
   /**
-   * Use the compared clocks; if the visitor has moved the view, keep the visible range of the first rank.
+   * Use the result of comparing the clocks. If the visitor has moved the view, keep showing the same times of the first
+ * rank.
    * @param {ClockAnswer[]} answers
    */
   use(answers) {

@@ -14,7 +14,7 @@ const BUTTON_PX = 22;
 const [PIN_AT, HIDE_AT] = [2 * BUTTON_PX + 2, BUTTON_PX + 2]; // from the right end of the label
 
 /**
- * Return which button on a row's label is at a pixel.
+ * Return which button of a row's label is at a pixel; null if there is none.
  * @param {View} view
  * @param {Item | undefined} item
  * @param {number} x
@@ -74,7 +74,7 @@ export class RowDrag {
   }
 
   /**
-   * Find the row before which the dragged row would be inserted: another row of its rank, or a pinned row.
+   * Find the row above which a drop would insert the dragged row: another row of the same rank, or a pinned row.
    * @param {Pointer} pointer
    */
   to({ y }) {

@@ -1,9 +1,9 @@
-// Stores which rows of the timeline are shown, and in which order. In the address, this is a text such as:
+// Stores which rows of the timeline are shown, and in which order. The address contains this state as a text such as:
 //
 //   pin.0.3,1.2~hide.0.5~order.0.3.1.2~find.stream
 //
-// Row 3 of rank 0 and row 2 of rank 1 are pinned to the top. Row 5 of rank 0 is hidden. The rows of rank 0 are in the
-// order 3, 1, 2, followed by the others. Only rows with `stream` in their label are shown.
+// Row 3 of rank 0 and row 2 of rank 1 are pinned to the top. Row 5 of rank 0 is hidden. On rank 0, rows 3, 1
+// and 2 come first, in this order. The filter shows only rows with `stream` in their label.
 
 /** @typedef {import("../../types.js").Rank} Rank */
 /** @typedef {import("../../types.js").Row} Row */
@@ -47,8 +47,8 @@ export class RowState {
   }
 
   /**
-   * Store the filter's text and return the part of `text` before it; the filter comes last because it may contain any
-   * character.
+   * Store the text of the filter, and return the part of `text` before it. The filter is the last part because it may
+   * contain any character.
    * @param {string} text
    */
   textPart(text) {
@@ -172,7 +172,8 @@ export class RowState {
   }
 
   /**
-   * Move a row before another row of its rank, or to the end; pinned rows move among the pinned rows.
+   * Move a row above the row `before`. If that row is pinned, the moved row is then pinned too; otherwise, it is no
+   * longer pinned. If `before` is null, the moved row becomes the last row of its rank.
    * @param {Rank} rank
    * @param {Row} row
    * @param {RankRow | null} before

@@ -27,7 +27,7 @@ export class Flags {
     this.all = [];
   }
 
-  /** Set the flags in the address; called when the origin of the times is known. */
+  /** Set the flags that the address contains; called when the origin of the times is known. */
   open() {
     this.all = flagsOf(this.timeline.attributes.flags ?? "", this.timeline.base);
   }
@@ -92,7 +92,8 @@ export class Flags {
   }
 
   /**
-   * Set a flag at a pixel or, if none is given, at the selected event, else in the middle of the view.
+   * Set a flag at a pixel; if `x` is null or on the labels, at the selected event or, if there is none, in the middle
+   * of the view.
    * @param {number | null} x
    */
   setAt(x) {

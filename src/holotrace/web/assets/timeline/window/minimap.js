@@ -20,7 +20,7 @@ const CLICK_PX = 3;
 const [PAN, ZOOM] = [0.1, 1.25];
 
 /**
- * Return what a drag from a pixel moves: an edge of the brush, the whole brush, or a new brush.
+ * Return what a drag that begins at a pixel does: move the start, the end or both, or draw a new brush.
  * @param {number} x
  * @param {number} left
  * @param {number} right
@@ -241,7 +241,7 @@ export class Minimap {
   }
 
   /**
-   * Draw a rank as a strip that is darker at busier times.
+   * Draw the busy times of a rank as a strip, which is darker where the rank is busier.
    * @param {CanvasRenderingContext2D} pen
    * @param {Rank} rank
    * @param {number} top

@@ -27,7 +27,7 @@ export const heightFrom = (text) => clamp(Number(text) || USUAL, LEAST, MOST);
 
 export class Sash {
   /**
-   * @param {HTMLElement} around the element that contains canvas and panel; its style has the height as `--panel`
+   * @param {HTMLElement} around contains canvas and panel; its style property `--panel` is the height of the panel
    * @param {string} panel id of the panel
    */
   constructor(around, panel) {
@@ -45,7 +45,7 @@ export class Sash {
       "aria-valuemax": String(MOST),
     };
     Object.entries(attributes).forEach(([name, value]) => this.bar.setAttribute(name, value));
-    this.bar.title = "drag, or press ↑ and ↓, to resize the details; Enter or a double click resets them";
+    this.bar.title = "drag, or press ↑ and ↓, to resize the details; press Enter or double-click to reset";
     this.bar.addEventListener("pointerdown", (event) => event.button === 0 && this.bar.setPointerCapture(event.pointerId));
     this.bar.addEventListener("pointermove", (event) => this.drag(event));
     this.bar.addEventListener("dblclick", () => this.set(USUAL));

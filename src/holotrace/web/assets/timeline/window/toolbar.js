@@ -109,7 +109,8 @@ export class Toolbar {
   }
 
   /**
-   * Show active overlays as pressed buttons; let the legend explain the first critical path or the classes of events.
+   * Show active overlays as pressed buttons. The legend explains the critical path of the first rank that has one or,
+   * if no path is shown, the classes of events.
    * @param {{ ranks: Rank[], shown: Set<string>, panel: { shown: string } }} state
    */
   show({ panel, ranks, shown }) {
