@@ -15,10 +15,11 @@ each call and round, with a filled cache:
 CPU time is the user and system time of all threads. Ratios compare CPU time, which, unlike wall time, hardly depends on
 other work on the machine. Our times are medians over the rounds; HTA's are from one run.
 
-Memory is what the call adds to the peak resident memory of its process. Some calls need an input that the large trace lacks,
-and are skipped without it: `--annotated`, a trace with annotations on the GPU; `--job`, a folder of ranks whose kernel
-names HTA's search for stragglers recognises (`ncclKernel…`); `--counters`, a trace with CUPTI counters.
-benchmarks/enlarge.py makes large traces from small ones. open_and_answer.py describes `--peer`.
+Memory is what the call adds to the peak resident memory of its process. Some calls need an input that the large trace
+lacks, and are skipped without it: `--annotated`, a trace with annotations on the GPU; `--job`, a folder with traces of
+several ranks, in which communication kernels are named as HTA's search for stragglers expects (`ncclKernel…`);
+`--counters`, a trace with CUPTI counters. benchmarks/enlarge.py makes large traces from small ones. open_and_answer.py
+describes `--peer`.
 """
 
 from __future__ import annotations
