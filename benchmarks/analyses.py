@@ -10,15 +10,16 @@ each call and round, with a filled cache:
     alone   the columns that the call reads are in memory, like HTA's frames after loading, but data derived from
             them is not: launches, call stacks and steps are linked again, although HTA links launches while it loads
     first   the first call of a new process, including opening the trace and reading columns from the cache
-    file    from the file to the answer: reading it for the first time, plus `first`; for HTA, loading it plus the call
+    file    the time to read the trace for the first time, plus `first`; for HTA, the time to load it, plus the call
 
-CPU time is the user and system time of all threads. Ratios compare CPU time because, unlike wall time, it hardly depends on
+CPU time is the user and system time of all threads. Ratios compare CPU time, which, unlike wall time, hardly depends on
 other work on the machine. Our times are medians over the rounds; HTA's are from one run.
 
-Memory is what the call adds to the peak resident memory of its process. Some calls need an input that the large trace lacks,
-and are skipped without it: `--annotated`, a trace with annotations on the GPU; `--job`, a folder of ranks whose kernel
-names HTA's search for stragglers recognises (`ncclKernel…`); `--counters`, a trace with CUPTI counters.
-benchmarks/enlarge.py makes large traces from small ones. open_and_answer.py describes `--peer`.
+Memory is what the call adds to the peak resident memory of its process. Some calls need an input that the large trace
+lacks, and are skipped without it: `--annotated`, a trace with annotations on the GPU; `--job`, a folder with traces of
+several ranks, in which communication kernels are named as HTA's search for stragglers expects (`ncclKernel…`);
+`--counters`, a trace with CUPTI counters. benchmarks/enlarge.py makes large traces from small ones. open_and_answer.py
+describes `--peer`.
 """
 
 from __future__ import annotations
@@ -167,7 +168,7 @@ CASES = (
 )
 
 
-# -- inside a measured process, ours or the peer's; each imports its own package `hta`, so nothing is imported above
+# -- inside a measured process, ours or the peer's; each imports its own `hta`, so nothing is imported at the top
 
 
 def work(inputs: str, names: list[str], options: argparse.Namespace) -> None:

@@ -1,11 +1,12 @@
-"""Compare the clocks of simulated jobs with the truth, and measure the speed.
+"""Compare the estimated clocks of simulated jobs with the true clocks, and measure how long the estimate takes.
 
     python benchmarks/clocks.py [--seeds 1000] [--speed]
 
-Each seed is a job of 2 to 64 hosts with offsets of up to 5 s, drifts of up to 100 ppm, slow hosts, late recordings, missing
-calls, and groups across hosts. The table shows, by number of hosts, how many offsets and drifts are within their half-widths.
-The table also shows the median half-width next to the physical bound: the time from the last start to the first end in the
-shortest call. In a chain, only neighbouring hosts share calls, so half-widths add up along the chain.
+Each seed is a job of 2 to 64 hosts with offsets of up to 5 s, drifts of up to 100 ppm, slow hosts, late recordings,
+missing calls, and groups across hosts. The table shows, by number of hosts, how many estimated offsets and drifts
+differ from the true ones by at most their half-widths. The table also shows the median half-width next to the physical
+bound: the time from the last start to the first end in the shortest call. In a chain, only neighbouring hosts share
+calls, so half-widths add up along the chain.
 """
 
 from __future__ import annotations

@@ -90,7 +90,7 @@ LEAST_SAVED = 0.01
 
 @dataclass(frozen=True)
 class Found:
-    """All findings of one rule in a job: their summed cost, and how it was estimated."""
+    """All findings of one rule in a job: the sum of their stakes, and how the stakes were estimated."""
 
     stake_ns: float
     basis: str
@@ -119,7 +119,10 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--seeds", type=int, default=3, help="simulated jobs for each rule")
     parser.add_argument(
-        "--first-seed", type=int, default=0, help="the first seed of the simulated jobs; the others follow it"
+        "--first-seed",
+        type=int,
+        default=0,
+        help="the first seed of the simulated jobs; the next jobs use the next seeds",
     )
     parser.add_argument("--healthy", type=int, default=20, help="simulated jobs without a mistake")
     parser.add_argument("--recorded", action="store_true", help="only recorded jobs")
@@ -164,7 +167,7 @@ def score_pair(scores: defaultdict[str, Score], name: str, pair: Pair) -> None:
 
 
 def without_stacks(pair: Pair) -> Pair:
-    """Return the pair without recorded stacks.
+    """Return the pair as if both jobs had been recorded without stacks.
 
     Recording stacks slows launches down. The finding `slow_recording` includes this time, so the stake of
     `launch_bound` must not include it.

@@ -11,9 +11,10 @@ third     the third visit, as in daily use: browsers keep compiled scripts that 
 
 Each browser profile is on disk, like a user's profile.
 
-Times run from the request to the first figure, and to the complete page. For `cold` and `reopened`, times start when the server
-prints its address; the column `start` is the time before that. On a busy machine, compare CPU seconds until the first figure,
-which are shown for the server (since its start) and for all browser processes.
+Times are measured from the request to the first figure, and from the request to the complete page. For `cold` and
+`reopened`, times start when the server prints its address; the column `start` is the time before that. On a busy
+machine, compare CPU seconds until the first figure, which are shown for the server (since its start) and for all
+browser processes.
 """
 
 from __future__ import annotations

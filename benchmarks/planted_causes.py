@@ -6,12 +6,12 @@ Each seed gives a job of 8 to 512 ranks with one to three planted causes. Jobs a
 with NCCL or on CPUs with gloo. Each job runs on one host, or on several hosts whose clocks differ and drift. About 40 % of the recordings
 are incomplete: a missing rank, missing sends or launches, or a file that is cut off. The columns of the table:
 
-    right       how many causes have a reported cost that is correct within its error
+    right       number of causes whose reported cost is right within the reported error
     planted ms  how long other ranks wait because of the planted delays, from simulations with and without the delays
     charged ms  the cost as `wait_causes` defines it, computed from the simulation
     named ms    the cost that `wait_causes` reports
     error ms    the error that `wait_causes` reports
-    unknown ms  the waiting whose cause is unknown
+    unknown ms  the waiting time for which `wait_causes` found no cause
     first       how often the planted cause is the largest cause on its rank
 """
 

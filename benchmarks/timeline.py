@@ -2,10 +2,10 @@
 
     python benchmarks/timeline.py big.json.gz [--zooms 300] [--browser]
 
-Starts `holotrace serve` with a filled cache, and sends the browser's requests over HTTP. The first requests show the whole
-recording, on a new server. Later requests zoom and pan: half to random windows, half to windows near the previous one. With
-`--browser`, a real browser (playwright and chromium) opens the page as well. Prints JSON: wall seconds, the load of the
-machine, and the CPU seconds of the server.
+Starts `holotrace serve` with a filled cache, and sends the browser's requests over HTTP. The first requests show the
+whole recording, on a new server. Later requests zoom and pan: half to random windows, half to windows near the previous
+one. With `--browser`, a real browser (playwright and chromium) opens the page as well. The output is JSON with wall
+seconds, the load of the machine, and the CPU seconds of the server.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class Server:
         self.url = next(match[0] for line in lines if (match := re.search(r"http://\S+", line)))
 
     def ask(self, name: str, **parameters: object) -> tuple[Any, int]:
-        """Return the answer once it is ready, and the number of bytes sent."""
+        """Wait until the server's answer is ready; return the answer and the number of bytes that the server sent."""
         query = urlencode({"run": self.run, "rank": self.rank, **parameters})
         while True:
             request = Request(f"{self.url}timeline/{name}?{query}", headers={"Accept-Encoding": "gzip"})  # noqa: S310

@@ -60,7 +60,7 @@ def main() -> None:
 
 
 def write_elsewhere(folder: Path, ranks: int) -> None:
-    """Simulate the job in a separate process, so that its memory does not count for the analysis.
+    """Simulate the job in a separate process, so that its memory is not counted as memory of the analysis.
 
     On Linux, a new process inherits the peak memory of the process that started it:
     https://man7.org/linux/man-pages/man2/getrusage.2.html
@@ -70,7 +70,7 @@ def write_elsewhere(folder: Path, ranks: int) -> None:
 
 
 def write(folder: Path, ranks: int) -> None:
-    """Simulate a job on hosts of 8 ranks, with 4 tensor parallel ranks, 8 pipeline stages, and one slow kernel."""
+    """Simulate a job with 8 ranks per host, groups of 4 tensor-parallel ranks, 8 pipeline stages, and one slow kernel."""
     from holotrace.testing.planted.job import PlantedJob  # noqa: PLC0415
     from holotrace.testing.planted.options import Cause, PlantedOptions  # noqa: PLC0415
 
