@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
+import polars as pl
 
 from holotrace.enrich.job_graph.job_window import JobWindow
 from holotrace.enrich.job_graph.rank_graph import RankGraph
@@ -16,12 +17,15 @@ from holotrace.errors import InvalidOptionError
 RankEdges: TypeAlias = tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.int64]]
 """Source and target (rows of `EventGraph.nodes`) and length of the edges within a rank."""
 
+_ALIKE = ["collective", "message_bytes", "group_size"]
+"""Calls of two ranks correspond if they are equal in these columns."""
+
 
 @dataclass(frozen=True)
 class PeersMedian:
     """Make these ranks (by default all) spend as much time between calls as their median peer.
 
-    The peers of a rank make the same calls in the same order, with messages of the same size. The median peer has the
+    The peers of a rank make as many calls of each kind and message size. The median peer has the
     median time between calls. If `ranks` are given, only the other ranks can be peers.
 
     >>> import holotrace
@@ -39,7 +43,8 @@ def with_peers_median(window: JobWindow, within: Mapping[int, RankEdges], change
     Raises:
         InvalidOptionError: a rank is not in the graph, or has no peers.
     """
-    alike = _signatures(window)
+    calls = _whole_calls(window)
+    alike = _signatures(calls, window.graphs)
     chosen = list(window.graphs) if change.ranks is None else list(change.ranks)
     changed = dict(within)
     for rank in chosen:
@@ -51,24 +56,34 @@ def with_peers_median(window: JobWindow, within: Mapping[int, RankEdges], change
         if rank not in alike or not peers:
             message = f"what_if_across_ranks: no other rank makes the same calls as rank {rank}, so it has no peers"
             raise InvalidOptionError(message)
-        changed[rank] = _replaced(window, within, rank, peers)
+        changed[rank] = _replaced(window, calls, within, rank, peers)
     return changed
 
 
-def _signatures(window: JobWindow) -> dict[int, tuple[tuple[object, ...], ...]]:
-    """Return the kinds and sizes of each rank's calls in its window, in the order of its graph."""
-    calls = window.graph.calls.drop_nulls("start").sort("start")
-    rows = calls.select("rank", "collective", "message_bytes", "group_size").iter_rows()
-    signatures: dict[int, list[tuple[object, ...]]] = {rank: [] for rank in window.graphs}
-    for rank, *call in rows:
+def _whole_calls(window: JobWindow) -> pl.DataFrame:
+    """Return the calls that are in the window on all ranks that make them, with the columns in `_ALIKE`, sorted by these.
+
+    A call at the beginning or end of the window may be in it on only some ranks, because ranks begin a step at different times.
+    """
+    calls = window.graph.calls.drop_nulls("start")
+    is_whole = pl.col("instance").is_null() | (pl.len().over("instance") >= pl.col("member_count").fill_null(0))
+    return calls.filter(is_whole).select("rank", "event_index", "start", *_ALIKE).sort("rank", *_ALIKE, "start")
+
+
+def _signatures(calls: pl.DataFrame, ranks: Iterable[int]) -> dict[int, tuple[tuple[object, ...], ...]]:
+    """Return the kinds and sizes of each rank's calls, in the order of `calls`."""
+    signatures: dict[int, list[tuple[object, ...]]] = {rank: [] for rank in ranks}
+    for rank, *call in calls.select("rank", *_ALIKE).iter_rows():
         signatures[rank].append(tuple(call))
     return {rank: tuple(call) for rank, call in signatures.items()}
 
 
-def _replaced(window: JobWindow, within: Mapping[int, RankEdges], rank: int, peers: Sequence[int]) -> RankEdges:
+def _replaced(
+    window: JobWindow, calls: pl.DataFrame, within: Mapping[int, RankEdges], rank: int, peers: Sequence[int]
+) -> RankEdges:
     """Return the median peer's edges; its calls get this rank's node numbers, and its other nodes get new numbers."""
     peer = sorted(peers, key=lambda other: (_work_ns(window.graphs[other]), other))[(len(peers) - 1) // 2]
-    own, other = _nodes_of_calls(window.graphs[rank]), _nodes_of_calls(window.graphs[peer])
+    own, other = (_nodes_of_calls(window.graphs[each], calls.filter(rank=each)) for each in (rank, peer))
     source, target, length_ns = within[peer]
     first = int(window.graphs[rank].node[-1]) + 1
     count = int(max(np.max(source, initial=0), np.max(target, initial=0), np.max(other))) + 1
@@ -82,9 +97,9 @@ def _work_ns(graph: RankGraph) -> int:
     return int(graph.chain_ns.sum())
 
 
-def _nodes_of_calls(graph: RankGraph) -> npt.NDArray[np.int64]:
-    """Return the nodes of the window's ends and of the calls, in the same order for all ranks with the same calls."""
-    calls = graph.calls.sort("start")
+def _nodes_of_calls(graph: RankGraph, calls: pl.DataFrame) -> npt.NDArray[np.int64]:
+    """Return the nodes of the window's ends and of these calls, in the same order for all ranks with the same calls."""
+    points = calls.select("event_index").join(graph.calls, on="event_index", maintain_order="left")
     return np.concatenate(
-        [graph.node[[0, -1]], *(graph.node[calls[kind].to_numpy()] for kind in ("asked", "start", "end"))]
+        [graph.node[[0, -1]], *(graph.node[points[kind].to_numpy()] for kind in ("asked", "start", "end"))]
     )
