@@ -193,7 +193,7 @@ def test_the_copy_marks_the_path_and_replaces_an_earlier_one(analyzer, graph, tm
 
 
 def test_copies_with_all_edges_show_launches_without_delay_if_asked_to(tmp_path, monkeypatch) -> None:
-    """A launch without delay adds two arrows if all edges are drawn and the environment variable is 1."""
+    """If all edges are drawn, an environment variable adds two arrows for a launch without delay."""
     monkeypatch.setenv("HOLOTRACE_CACHE_DIR", str(tmp_path / "cache"))
     builder = small().kernel("late", start_us=81, duration_us=3, launch_us=31)
     builder.write(tmp_path / "job")
