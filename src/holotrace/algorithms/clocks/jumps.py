@@ -213,7 +213,7 @@ class _Pair(NamedTuple):
             dropped += wrong
 
     def _surely_before(self, fitting: Int64Array, end: int) -> Int64Array:
-        """If a jump ends the segment, drop the operations after its last `is_together` one, which may follow the jump."""
+        """If a jump follows, drop the operations after the last `is_together` one, as these may follow the jump."""
         together = fitting[self.child.is_together[fitting]]
         is_unclear = end < len(self.rows) and len(together) >= _FEWEST_IN_SEGMENT
         return fitting[fitting <= together[-1]] if is_unclear else fitting

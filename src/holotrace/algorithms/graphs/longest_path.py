@@ -79,7 +79,7 @@ def slacks(edges: Edges, spare: Int64Array) -> Int64Array:
 
 
 class Contracted(NamedTuple):
-    """The edges of a smaller graph with the same node numbers; `weight` is the length of the path that an edge replaces."""
+    """The edges of a smaller graph with the same node numbers; `weight` is the length of the path an edge replaces."""
 
     source: Nodes
     target: Nodes
