@@ -252,7 +252,7 @@ def test_a_file_that_is_not_a_saved_graph_is_an_error(analyzer, tmp_path) -> Non
     ],
 )
 def test_an_unknown_annotation_or_instance_is_an_error(analyzer, annotation, instance, message) -> None:
-    """The error for an unknown name lists the nearest names; for an unknown instance, it gives the count."""
+    """The error for an unknown name lists the nearest names; the error for an instance says how many exist."""
     with pytest.raises(InvalidOptionError, match=message):
         analyzer.critical_path_analysis(0, annotation, instance)
     with pytest.raises(UnknownRankError):
@@ -260,7 +260,7 @@ def test_an_unknown_annotation_or_instance_is_an_error(analyzer, annotation, ins
 
 
 def test_the_whole_trace_and_several_instances_are_windows_too(analyzer, graph) -> None:
-    """An empty name selects the whole trace; a pair of instances, a range; and None, the first instance."""
+    """An empty name selects the whole trace; a pair selects a range of instances; None selects the first instance."""
     assert analyzer.critical_path_analysis(0, "", 4)[0].path_graph.window == "whole recording"
     assert analyzer.critical_path_analysis(0, "ProfilerStep", (0, 0))[0].edges == graph.edges
     assert analyzer.critical_path_analysis(0, "ProfilerStep", None)[0].path_graph.window == graph.path_graph.window
