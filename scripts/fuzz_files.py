@@ -52,14 +52,14 @@ LIMIT_BYTES = 600 << 20
 
 FARTHEST_NS = 1 << 62
 SHARE_OF_STREAMS = 3
-"""Out of five compressed files, about this many get damaged compressed bytes; the others get damaged text."""
+"""Out of five compressed files, about this many are damaged after the compression, the others before it."""
 
 SLACK = 3
-"""By how much the count of `"ph"` may exceed that of events: some are inside strings, and an event may have two."""
+"""How many more `"ph"` than events a text may contain: some are inside strings, and an event may have two."""
 
 _PHASE = b'"ph"'
 _FURTHER_PHASE = b'"ph"\t:'
-"""Mutations write a second `"ph"` in an event in this form, so that `_begun` does not count it as another event."""
+"""The form of a second `"ph"` that a mutation adds to an event; `_begun` does not count `"ph"` in this form."""
 
 _EVENT_FAULTS = {
     "broken_event", "missing_time", "not_an_event", "oversized_event", "time_overflow", "truncated_json", "unknown_phase"
@@ -452,7 +452,7 @@ def _unexplained(rank_trace: RankTrace, text: bytes) -> list[str]:
 
 
 def _begun(text: bytes) -> int:
-    """Return how many events begin in a text, by counting their keys `"ph"`."""
+    """Return how many events begin in a text: the number of keys `"ph"` that no mutation added."""
     return text.count(_PHASE) - text.count(_FURTHER_PHASE)
 
 

@@ -1,8 +1,8 @@
-"""Record small models on the CPU, with the operations that PyTorch's FlopCounterMode counts: `python scripts/record_flop_zoo.py FOLDER`.
+"""Record traces and operation counts of small models on the CPU: `python scripts/record_flop_zoo.py FOLDER`.
 
-Needs PyTorch. Each model runs forward and backward twice: once under FlopCounterMode, once under the profiler with
-`record_shapes=True`. `truth.json` contains the counts; tests/analyses/roofline/test_flop_zoo.py compares holotrace's
-counts with them.
+Needs PyTorch, whose FlopCounterMode counts the floating-point operations. Each model runs forward and backward twice:
+once under FlopCounterMode, once under the profiler with `record_shapes=True`. `truth.json` contains the counts;
+tests/analyses/roofline/test_flop_zoo.py compares holotrace's counts with them.
 """
 
 from __future__ import annotations

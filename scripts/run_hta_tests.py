@@ -2,9 +2,9 @@
 
     python scripts/run_hta_tests.py PATH/TO/HolisticTraceAnalysis [ARGUMENTS OF PYTEST]
 
-PATH is a checkout of https://github.com/facebookresearch/HolisticTraceAnalysis, v0.6.1. The script copies the folder `tests` of
-the checkout, so that HTA's own package `hta` is not imported, and runs pytest, which must be installed.
-docs/reference/hta_tests.md lists the tests that fail, and why.
+PATH is a checkout of https://github.com/facebookresearch/HolisticTraceAnalysis, v0.6.1. The script copies only
+the folder `tests` of the checkout, so that HTA's own package `hta` cannot be imported, and runs pytest on the copy.
+pytest must be installed. docs/reference/hta_tests.md lists the tests that fail, and why.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import tempfile
 from pathlib import Path
 
 _SUPPORT = '''
-"""The functions that HTA's tests import from `hta.utils.test_utils`, which holotrace-hta does not have."""
+"""The functions that HTA's tests import from `hta.utils.test_utils`, a module that holotrace-hta does not have."""
 
 import functools
 import importlib

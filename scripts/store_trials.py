@@ -1,4 +1,4 @@
-"""Stress caches and stores with many writers, kills and damaged files, and compare every answer with the correct one.
+"""Test caches and stores with simultaneous writers, killed processes and damaged files; check every answer.
 
     python scripts/store_trials.py race [--trials 40] [--processes 8] [--same] [--address local://{folder}/job.store]
     python scripts/store_trials.py kills [--trials 200]
@@ -6,7 +6,7 @@
 
 race    processes write different ranks (with `--same`, the same ranks) to one store at the same time, while another process reads
 kills   processes that open a trace through the cache, or ingest it, are killed at random times
-damage  some bytes of one file in a cache or a store are changed, but not the size of the file
+damage  some bytes of one file in a cache or a store are changed; the size of the file stays the same
 
 Prints the count of each outcome; the exit code is 1 if an answer was wrong, data was lost, or temporary files remained.
 """
@@ -95,7 +95,7 @@ def _ingest_together(traces: str, ranks: Sequence[int], store: str) -> object:
 
 
 def race(trials: int, processes: int, *, same: bool = False, address: str = "{folder}/job.store") -> Counter[str]:
-    """Let each process write two ranks to one store, all at the same time; return the count of each outcome."""
+    """Make each process write two ranks to one store, all at the same time; return the count of each outcome."""
     seen: Counter[str] = Counter()
     context = multiprocessing.get_context("spawn")
     writers = context.Pool(processes, _wait_at, (context.Barrier(processes),))
@@ -140,7 +140,7 @@ def _is_unfinished(outcome: object) -> bool:
         "not a profiler trace",
         "does not exist",
         "store without ranks",
-        ".json is missing",  # two writers write the same rank, and WebHDFS cannot replace a file in one operation
+        ".json is missing",  # with two writers of one rank, as WebHDFS cannot replace a file atomically
     )
     return any(sign in str(outcome) for sign in signs)
 
@@ -193,7 +193,7 @@ def kills(trials: int, events: int = 4_000, seed: int = 1) -> Counter[str]:
 
 
 def _run_and_kill(traces: Path, store: Path | None, after_s: float | None, here: dict[str, str]) -> float:
-    """Start a process, kill it after `after_s` seconds of work; return how long it worked, 0 if it was killed."""
+    """Start a process, kill it after `after_s` seconds of work; return the seconds it worked, or 0 if it was killed."""
     command = [sys.executable, "-c", _KILLED, str(traces), *([str(store)] if store else [])]
     pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
     with subprocess.Popen(command, env={**os.environ, **here}, **pipes) as process:  # noqa: S603 -- our own code

@@ -101,7 +101,7 @@ def _renamed() -> list[tuple[str, str, str]]:
 
 
 def _code(names: str) -> str:
-    """Mark each name as code, but not the text in brackets."""
+    """Mark each name as code, but not the text in parentheses after it."""
     return ", ".join(part if part == "…" else _marked(part) for part in names.split(", "))
 
 

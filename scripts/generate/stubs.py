@@ -26,7 +26,7 @@ _LONGEST_LINE = 120
 
 
 def public_names_stub() -> str:
-    """Return the stub of `holotrace` with the names of all questions; other names do not change."""
+    """Return the stub of `holotrace` with the names of all questions; the rest of the stub does not change."""
     stub = STUB.read_text(encoding="utf-8")
     before = _OF_QUESTIONS.split(stub)[0]
     after = _OF_QUESTIONS.sub("", stub).removeprefix(before)

@@ -47,12 +47,12 @@ _DEFAULT_HEIGHT = 450
 
 
 def recording(question: str) -> str:
-    """Return the folder of the recording that the figure of a question shows."""
+    """Return the folder of the recording from which a question's figure is drawn."""
     return RECORDING.get(question, DLRM)
 
 
 def write_pictures(browser: Browser, names: Collection[str] = ()) -> None:
-    """Write a light and a dark picture of the figure of each of these questions; without names, of all questions."""
+    """Write a light and a dark picture of each named question's figure; without names, draw all questions."""
     page = browser.new_page(viewport={"width": WIDTH, "height": _DEFAULT_HEIGHT})
     page.set_content("<body style='margin:0'><div id='figure'></div></body>")
     page.add_script_tag(content=plotly.offline.get_plotlyjs())

@@ -1,4 +1,4 @@
-"""Draws the pages of `holotrace serve`, the tab in TensorBoard, and a report."""
+"""Takes pictures of the pages of `holotrace serve`, of the tab in TensorBoard, and of a report."""
 
 from __future__ import annotations
 

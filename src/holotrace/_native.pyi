@@ -80,8 +80,8 @@ class EditedCopy:
     Args:
         source: the file, or a stream of its bytes; plain, gzip or zstd, recognised by its first bytes.
         fates: one per event, in the order of the file: 0 keeps the event, 1 drops it, 2 appends a text to its args, 3
-            replaces its name with a number and empties its args (only complete events, `ph` X). Events without an entry
-            stay.
+            replaces its name with a number and empties its args (only complete events, `ph` X). Events beyond
+            the last entry stay.
         values: one per event: for fate 2 the index of the text in `texts`, for fate 3 the number.
         texts: JSON without braces, such as `"critical":1`.
     """
@@ -120,15 +120,16 @@ class GzipWriter:
 
 @final
 class Placing:
-    """How to convert a rank's events for a timeline of several ranks, which have a common clock and distinct pids.
+    """How to convert a rank's events for a timeline of several ranks on one clock, where each rank has pids of its own.
 
     Args:
         rank: the rank.
         base_ns: the base time of the rank's file, to which its times are relative.
         new_base_ns: the base time of the timeline.
-        clock: corrections `(at_ns, offset_ns, drift_ppb, last_ns)`, in order of time: up to `last_ns`, a time t is increased by
-            offset_ns + drift_ppb * (t - at_ns) / 1e9. Without corrections, times stay as they are.
-        pids: `(pid in the file, pid in the timeline)`; a pid that is not listed gets the next number.
+        clock: corrections `(at_ns, offset_ns, drift_ppb, last_ns)`, in order of time. Each applies to times t
+            up to its `last_ns`, and adds offset_ns + drift_ppb * (t - at_ns) / 1e9. Without corrections, times stay as
+            they are.
+        pids: `(pid in the file, pid in the timeline)`; any other pid gets the highest number so far plus 1.
     """
 
     def __new__(
@@ -230,7 +231,7 @@ def memory_events(source: _Source) -> tuple[_Numbers, _Numbers, _Numbers]:
     """Return times, signed byte counts and categories of a raw memory timeline, `[[time, action, bytes, category], …]`."""
 
 def content_hash(source: _Source) -> str:
-    """Return the hash of the bytes of a file, equal to `content_hash` in the health record of its trace."""
+    """Return the hash of a file's bytes; the health record of the file's trace has the same hash as `content_hash`."""
 
 def demangled(name: str) -> str | None:
     """Return the readable form of a mangled C++ name (`_Z…`); None for other names, unknown manglings and very long names."""
@@ -239,7 +240,7 @@ def checksum(data: bytes) -> str:
     """Return the XXH3 checksum of bytes as 16 hexadecimal digits."""
 
 def file_checksum(path: str | os.PathLike[str]) -> str:
-    """Return the `checksum` of the bytes of a file.
+    """Return the `checksum` of a file's bytes.
 
     Raises:
         OSError: the file cannot be read.
@@ -276,7 +277,7 @@ def has_cycle(node_count: int, source: _Nodes, target: _Nodes) -> bool:
     """Return whether the graph has a cycle."""
 
 def binding_edges(node_count: int, source: _Nodes, target: _Nodes, arrival: _Numbers) -> _Numbers:
-    """Return, per node, the incoming edge that arrives last (of several, the first one); -1 if there is none."""
+    """Return, per node, the incoming edge that arrives last (on a tie, the first such edge); -1 if there is none."""
 
 def measured_binding(
     source: _Nodes, target: _Nodes, time: _Numbers, weight: _Numbers
@@ -293,12 +294,12 @@ def slacks(node_count: int, source: _Nodes, target: _Nodes, spare: _Numbers) -> 
     """
 
 def path_to(last: int, source: _Nodes, target: _Nodes, binding: _Numbers) -> _Nodes:
-    """Return the path to `last` that binding edges form, as edges from first to last; ValueError for a cycle."""
+    """Follow binding edges back from the node `last`; return them as a path that ends there; ValueError for a cycle."""
 
 def contract(
     node_count: int, source: _Nodes, target: _Nodes, weight: _Numbers, is_kept: _Flags
 ) -> tuple[_Nodes, _Nodes, _Numbers]:
-    """Remove nodes not in `is_kept`, unless this would add edges; return source, target and weight of the new edges.
+    """Remove nodes not in `is_kept`, except where this adds edges; return source, target and weight of the edges left.
 
     The longest paths between kept nodes keep their lengths. ValueError for a cycle.
     """
@@ -332,10 +333,10 @@ def union(start: _Numbers, end: _Numbers) -> tuple[_Numbers, _Numbers]:
     """Return the starts and ends of sorted, disjoint intervals that cover the same time."""
 
 def intersection(first: tuple[_Numbers, _Numbers], second: tuple[_Numbers, _Numbers]) -> tuple[_Numbers, _Numbers]:
-    """Return sorted, disjoint intervals that cover the time in both sets."""
+    """Return the time that both sets cover, as sorted, disjoint intervals."""
 
 def difference(first: tuple[_Numbers, _Numbers], second: tuple[_Numbers, _Numbers]) -> tuple[_Numbers, _Numbers]:
-    """Return sorted, disjoint intervals that cover the time in the first set but not in the second."""
+    """Return the time that only the first set covers, as sorted, disjoint intervals."""
 
 def covered_by_group(group: _Nodes, start: _Numbers, end: _Numbers, group_count: int) -> _Numbers:
     """Return, for each of the groups 0, 1, …, how much time its intervals cover; overlaps count once."""
@@ -358,12 +359,12 @@ def rows_of(numbers: _Nodes, wanted: _Nodes) -> _Numbers:
 def summaries(
     number: _Nodes, value: _Numbers
 ) -> tuple[_Nodes, _Numbers, _Numbers, _Numbers, _Numbers, npt.NDArray[np.float64]]:
-    """Return each number in order of appearance, with count, sum, min, max and sample deviation of its values."""
+    """Return each distinct number in order of appearance; for its values, count, sum, min, max and sample deviation."""
 
 def sums_by_name(
     kind: npt.NDArray[np.uint8], name: _Nodes, value: _Numbers, mark: _Numbers, is_marked: _Flags
 ) -> tuple[npt.NDArray[np.uint8], _Nodes, _Numbers, _Numbers, _Numbers, _Numbers]:
-    """Return kind, name, count and sum of each group, and count and sum of its marked rows.
+    """Group rows by kind and name; return both, with count and sum of all rows, and count and sum of marked rows.
 
     Row i is marked if `is_marked[mark[i]]`; -1 means no mark. Negative values count as 0.
     """

@@ -294,7 +294,7 @@ def many_kernels() -> tuple[TraceBuilder, dict[str, list[int]]]:
 
 
 def test_others_have_the_statistics_of_their_calls(tmp_path) -> None:
-    """The row `others` has statistics of all merged calls; HTA computes them from the sums per name."""
+    """The row `others` has statistics of all merged calls; HTA computes these statistics from the sums per name."""
     builder, durations = many_kernels()
     frame = analysis_of(builder, tmp_path).get_gpu_kernel_breakdown(visualize=False, num_kernels=3, duration_ratio=1)[1]
     kept = [name for name in frame["name"] if name != "others"]
@@ -365,7 +365,7 @@ def test_idle_time_of_chosen_ranks_and_streams(small) -> None:
 
 
 def test_the_kernel_delay_is_in_microseconds(small) -> None:
-    """A wait of 20 µs counts as `kernel_wait` if the threshold is higher, otherwise as `other`."""
+    """A wait of 20 µs is `kernel_wait` only if `consecutive_kernel_delay` is above 20; otherwise, it is `other`."""
     frame, _ = small.get_idle_time_breakdown(ranks=[0], streams=[7], visualize=False, consecutive_kernel_delay=20)
     assert frame["idle_time"].to_list() == [40, 0, 20]
 
@@ -402,7 +402,7 @@ def test_trace_files_may_be_given_with_their_ranks(tmp_path) -> None:
 
 
 def test_trace_files_may_be_a_list(tmp_path, monkeypatch) -> None:
-    """A path like `./name` is relative to the current folder; the ranks come from the files."""
+    """A path like `./name` is relative to the current folder; the ranks are read from the files."""
     paths = gpu_job().write(tmp_path)
     monkeypatch.chdir(tmp_path)
     assert TraceAnalysis(trace_files=[f"./{path.name}" for path in paths]).t.get_ranks() == [0, 1]
@@ -439,7 +439,7 @@ def test_a_job_without_gpu_work_says_why(tmp_path, shown) -> None:
 
 
 def test_idle_statistics_need_a_request_without_gpu_work_too(tmp_path) -> None:
-    """Even for a job without GPU work, the second value is None unless statistics are requested."""
+    """The second result, the statistics, is None unless requested, even for a job without GPU work."""
     assert analysis_of(cpu_job(), tmp_path).get_idle_time_breakdown(visualize=False)[1] is None
 
 
@@ -457,7 +457,7 @@ def test_t_has_the_attributes_that_scripts_read(tmp_path) -> None:
 
 @pytest.mark.slow
 def test_a_script_with_one_question_does_not_load_figures(tmp_path) -> None:
-    """Neither plotly nor the other analyses are imported for a breakdown that is not shown."""
+    """A breakdown without a figure imports neither plotly nor the modules of other analyses."""
     TraceBuilder().kernel("gemm", start_us=0, duration_us=1).write(tmp_path)
     script = (
         "import sys\n"

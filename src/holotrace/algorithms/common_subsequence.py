@@ -16,10 +16,10 @@ _Int64: TypeAlias = npt.NDArray[np.int64]
 def common_subsequence(first: _Int64, second: _Int64) -> _Int64:
     """Return, for each row of `first`, its partner row of `second` in a longest common subsequence, or `NO_PARTNER`.
 
-    Equal beginnings and ends are paired directly. The remaining rows are processed bit-parallel: one integer has a bit
-    for each row of `second` and encodes the lengths of the longest common subsequences with all prefixes of `second`;
-    each row of `first` updates all lengths at once. Source: H. Hyyrö, "Bit-Parallel LCS-length Computation Revisited",
-    AWOCA 2004.
+    Equal rows at the beginning and at the end of both sequences are paired directly. The remaining rows are processed
+    bit-parallel: an integer with one bit per row of `second` encodes, for every prefix of `second`, the length of its
+    longest common subsequence with the rows of `first` processed so far. Each row of `first` updates all these lengths
+    at once. Source: H. Hyyrö, "Bit-Parallel LCS-length Computation Revisited", AWOCA 2004.
 
     >>> common_subsequence(np.array([1, 2, 3, 4]), np.array([2, 9, 4])).tolist()
     [-1, 0, -1, 2]

@@ -14,7 +14,7 @@ _Int64 = npt.NDArray[np.int64]
 
 
 def covered_by_number(group: npt.NDArray[np.integer], start: _Int64, end: _Int64, group_count: int) -> _Int64:
-    """Return the length of the union of the intervals [start, end) of each group, numbered from 0."""
+    """Return how much time the intervals [start, end) of each group cover; groups are numbered from 0."""
     columns = np.ascontiguousarray(group, np.uint32), np.ascontiguousarray(start), np.ascontiguousarray(end)
     return _native.covered_by_group(*columns, group_count)
 
@@ -22,7 +22,7 @@ def covered_by_number(group: npt.NDArray[np.integer], start: _Int64, end: _Int64
 def covered_by_group(
     table: pl.DataFrame, by: Sequence[str], *, start: str = "start_ns", end: str = "end_ns", name: str = "covered_ns"
 ) -> pl.DataFrame:
-    """Return the length of the union of the intervals [start, end) of each group; null keys form a group as well.
+    """Return how much time the intervals [start, end) of each group cover; rows with null keys form groups, too.
 
     Returns:
         The columns `by` and the int64 column `name`; rows are in no particular order.

@@ -135,8 +135,8 @@ def states(classes: Sequence[Intervals]) -> Int64Array:
         classes: k sets of intervals. A class is active while at least one of its intervals runs.
 
     Returns:
-        2**k durations in ns. Bit j of the index is set if class j was active. Index 0 is the time without any active
-        class between the first start and the last end.
+        2**k durations in ns. Bit j of the index is set if class j was active. Index 0 is the time
+        between the first start and the last end in which no class was active.
     """
     merged = [union(*intervals) for intervals in classes]
     moments = np.concatenate([np.concatenate(intervals) for intervals in merged]) if merged else np.empty(0, np.int64)
@@ -167,7 +167,7 @@ def distinct_times(*times: Int64Array) -> Int64Array:
 def _pieces(first: Intervals, second: Intervals) -> tuple[Int64Array, Int64Array, Int64Array, Int64Array]:
     """Cut time at each start and end; return the start and end of each piece, and its row in each set.
 
-    The row is that of the interval that covers the piece, -1 if there is none.
+    The row in a set is the row of the interval that covers the piece, or -1 if no interval does.
     """
     moments = distinct_times(*first, *second)
     starts, ends = moments[:-1], moments[1:]
@@ -185,5 +185,5 @@ def _length(intervals: Intervals) -> int:
 
 
 def _changes(bit: int, count: int) -> Int64Array:
-    """Return how the bit mask of active classes changes at the starts, then at the ends, of `count` intervals."""
+    """Return what to add to the bit mask of active classes: at `count` starts of intervals, then at their ends."""
     return np.repeat(np.array([bit, -bit], np.int64), count)

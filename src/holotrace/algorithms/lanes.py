@@ -14,7 +14,7 @@ _Rows = npt.NDArray[np.int64]
 
 
 def lanes(group: npt.NDArray[np.integer], start: _Rows, end: _Rows) -> tuple[_Rows, npt.NDArray[np.int32]]:
-    """Assign each interval to a lane of its group in which it overlaps no other interval.
+    """Assign each interval to a lane of its group, so that intervals in the same lane do not overlap.
 
     A nested interval is one lane below the innermost interval around it; if two intervals are equal, the earlier row is
     the outer one. The number of lanes of a group is the largest number of its intervals that are open at the same time.
@@ -24,7 +24,7 @@ def lanes(group: npt.NDArray[np.integer], start: _Rows, end: _Rows) -> tuple[_Ro
         order  the intervals sorted by group, start and length (longest first)
         lane   of the intervals in `order`; `NOT_DRAWN` if more than `MOST_ROUNDS` intervals overlap without being nested
 
-    The lane is the number of intervals that are open when the interval begins, computed with two sorts. If an interval
+    An interval's lane is the number of intervals that are already open when it begins (two sorts). If an interval
     begins inside another interval and ends after it, this method can assign overlapping intervals to the same lane.
     In a busy period with such overlaps, the lanes are filled one after the other instead.
     """
@@ -40,12 +40,12 @@ def lanes(group: npt.NDArray[np.integer], start: _Rows, end: _Rows) -> tuple[_Ro
 
 
 def in_few_bits(numbers: npt.NDArray[np.integer]) -> npt.NDArray[np.integer]:
-    """Return non-negative numbers as 16-bit integers if they fit; NumPy sorts them fast, with a radix sort."""
+    """Return non-negative numbers as 16-bit integers, which NumPy sorts fast (radix sort), if all numbers fit."""
     return numbers.astype(np.uint16) if numbers.max(initial=0) < 1 << 16 else numbers
 
 
 def _order(group: npt.NDArray[np.integer], start: _Rows, end: _Rows) -> _Rows:
-    """Sort by group, start and length, in a third of the time if group and start fit into one 64-bit number."""
+    """Sort by group, start and length; three times as fast if group and start fit into one 64-bit number."""
     if not len(start):
         return np.zeros(0, np.int64)
     span = int(start.max()) - int(start.min()) + 1
@@ -94,7 +94,7 @@ def _filled(start: _Rows, end: _Rows) -> npt.NDArray[np.int32]:
             break
         following = np.searchsorted(start[left], end[left], side="left").tolist()
         chosen, at = [], 0
-        while at < len(following):  # one iteration per interval, over all rounds
+        while at < len(following):  # in total, all rounds take one iteration per interval
             chosen.append(at)
             at = following[at]
         lane[left[chosen]] = number

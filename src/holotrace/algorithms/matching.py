@@ -11,7 +11,7 @@ import numpy.typing as npt
 from holotrace import _native
 
 NO_MATCH, SEVERAL = -1, -2
-"""These replace a row number if no row matches, or if several match."""
+"""These results replace a row number if no row matches, or if several rows match."""
 
 _Int64: TypeAlias = npt.NDArray[np.int64]
 
@@ -22,7 +22,10 @@ def only_matches(offered: _Int64, wanted: _Int64) -> _Int64:
 
 
 def rows_of(numbers: npt.NDArray[np.uint32], wanted: npt.NDArray[np.uint32]) -> _Int64:
-    """Return the row of each wanted number in `numbers`, which are distinct, or `NO_MATCH`; fastest if both ascend."""
+    """Return, for each wanted number, its row in `numbers`, or `NO_MATCH`.
+
+    `numbers` must be distinct. The search is fastest if both arrays are sorted.
+    """
     return _native.rows_of(np.ascontiguousarray(numbers), np.ascontiguousarray(wanted))
 
 

@@ -20,7 +20,7 @@ _SCANNED_LENGTH = 16_384
 """Number of characters that are read from a name; the longest kernel name in public traces has about 6,000."""
 
 _REMEMBERED_NAMES = 8_192
-"""Number of names to cache, because the ranks of a job run the same kernels."""
+"""Number of names to cache; the cache saves time because the ranks of a job run the same kernels."""
 
 _DEEPEST = 40
 """Shown names omit groups that are nested deeper than this."""
@@ -59,7 +59,7 @@ _Item: TypeAlias = "str | _Group"
 class _OpenGroups:
     """The open groups around a position in the name.
 
-    certain  positions in `groups` of the groups not opened by `<`, which may also be a comparison
+    certain  positions in `groups` of the groups that `(`, `[` or `{` opened; an opening `<` may also be a comparison
     """
 
     groups: list[_Group] = field(default_factory=list)
@@ -197,7 +197,7 @@ def _items(name: str) -> list[_Item]:
 
 
 def _opens_template(before: str, items: list[_Item], within: list[_Group]) -> bool:
-    """Whether `<` opens a template group; after a space inside most brackets, `<` is a comparison."""
+    """Whether `<` opens a template group; inside `(`, `[` or `{`, a `<` after a space is a comparison."""
     if _WORD.match(before) and not before[0].isdigit():
         return True
     starts = before in {"", "::", ",", "<", "("} or (before.isspace() and (not within or within[-1].bracket == "<"))

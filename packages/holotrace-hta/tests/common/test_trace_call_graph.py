@@ -1,4 +1,4 @@
-"""Call stacks as columns of frames."""
+"""Call stacks as columns of data frames."""
 
 from __future__ import annotations
 
@@ -60,7 +60,10 @@ def test_an_empty_rank_gets_the_columns_too() -> None:
 
 @pytest.mark.parametrize("rank", [0, 5])
 def test_kernels_are_counted_as_in_hta(real_traces, goldens, rank) -> None:
-    """Count, duration and start of kernels equal HTA's in over 99 % of rows; HTA's spans and depths are wrong."""
+    """Count, duration and start of kernels equal HTA's in over 99 % of rows.
+
+    HTA's spans and depths are wrong, so they are not compared.
+    """
     path = goldens / "hta" / "param_dlrm" / f"call_graph.rank{rank}.csv.gz"
     theirs = pd.read_csv(path, index_col=0)
     view = TraceView(open_trace(real_traces / "dlrm_8rank", cache=False).where(before_last_step), "")

@@ -31,7 +31,7 @@ def test_an_operator_is_found_by_its_whole_name_and_position(position, index) ->
 
 
 def test_events_are_found_by_patterns() -> None:
-    """Regular expressions match at the start of names, given as text or as symbol ids."""
+    """Regular expressions match at the start of names, whether the frame has the names as text or as symbol ids."""
     for indexes in (
         trace_df.find_events_by_name_patterns_using_symbol_table(FRAME, ["aten::mm$", "n"], SYMBOLS),
         trace_df.find_events_by_name_patterns_using_decoded_names(FRAME, ["aten::mm$", "n"]),

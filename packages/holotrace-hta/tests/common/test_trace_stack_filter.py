@@ -50,7 +50,7 @@ def names(kept: pd.DataFrame) -> list[str]:
     ],
 )
 def test_the_position_relative_to_an_operator(frame, method, expected) -> None:
-    """A filter only keeps events of the operator's thread, not `other`, which runs on thread 2."""
+    """A filter only keeps events on the operator's thread, so it drops `other`, which runs on thread 2."""
     assert names(OperatorFilter("middle", 0, method)(frame)) == expected
 
 
@@ -83,7 +83,7 @@ def test_between_two_operators_under_a_third(frame, limits, expected) -> None:
 
 
 def test_between_two_operators_by_depth_and_with_kernels(frame) -> None:
-    """Depths come from the column `depth`; without this column, they count from the outermost kept event."""
+    """Depths come from the column `depth`; without this column, the outermost kept event has depth 0."""
     chosen = CombinedOperatorFilter("forward", "first", "last", include_gpu_kernels=True)
     assert names(chosen(frame)) == ["middle", "mm", "middle_kernel"]
     assert names(CombinedOperatorFilter("forward", "first", "last", stack_depths=[0])(frame)) == ["middle"]

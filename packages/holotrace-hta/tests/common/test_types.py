@@ -30,7 +30,7 @@ def test_a_group_is_a_match_or_the_others() -> None:
     "name", ["cudaLaunchKernelExC", "cuLaunchKernelEx", "hipExtModuleLaunchKernel", "cudaGraphLaunch"]
 )
 def test_calls_that_launch_work_have_many_names(name) -> None:
-    """Launch calls of CUDA, its driver and HIP are recognized, and copies are not launches."""
+    """The names of launch calls in the CUDA runtime, CUDA driver and HIP match, but the names of copy calls do not."""
     assert KERNEL_LAUNCH_CATEGORY_PATTERN.match(name)
     assert not KERNEL_LAUNCH_CATEGORY_PATTERN.match("cudaMemcpyAsync")
 

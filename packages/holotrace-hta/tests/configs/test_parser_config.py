@@ -29,7 +29,7 @@ def names(config: ParserConfig) -> list[str]:
 
 
 def test_the_lists_of_args_equal_htas(goldens) -> None:
-    """Keys, columns, names in the file, types and defaults equal HTA's, in the same order."""
+    """The available args equal HTA's, and have the same order, columns, names in the file, types and defaults."""
     theirs = json.loads((goldens / "hta" / "_misc" / "parser_config.json").read_text(encoding="utf-8"))
     available = ParserConfig.get_all_available_args()
     assert {
@@ -69,7 +69,7 @@ def test_setting_the_columns_to_themselves_changes_nothing() -> None:
 
 
 def test_columns_can_be_selected_by_name() -> None:
-    """Columns can be selected later or in the constructor, unlike in HTA's constructor; unknown names raise errors."""
+    """Columns can be selected later or in the constructor, where HTA ignores them; unknown names raise errors."""
     assert names(ParserConfig(selected_arg_keys=["bytes"])) == ["bytes"]
     config = ParserConfig()
     config.set_args_selector(["stream"])
@@ -87,7 +87,7 @@ def test_collectives_can_be_added() -> None:
 
 
 def test_columns_are_made_of_args() -> None:
-    """A column has the arg's name, and the type and default of the arg's first value; reference columns come first."""
+    """Reference columns come first; other columns get the arg's name, and the type and default of its first value."""
     args = pd.Series([{"a b": 1}, {"c (x)": "t"}, {"a b": 2.5, "d": [1]}, {"stream": 3, "e": 0.5}])
     reference = {"stream": ParserConfig.ARGS_MINIMUM[0]}
     specs = ParserConfig.infer_attribute_specs(args, reference)

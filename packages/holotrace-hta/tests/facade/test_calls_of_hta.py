@@ -39,7 +39,8 @@ FOLDERS = (
     "ns_resolution_trace__nsfull",
     "triton_example__nsfull",
 )
-"""Folders of HTA's results: `__last` includes the last step, `__nsfull` disables HTA's rounding of times."""
+"""Folders of HTA's results: results in `__last` include the last step; those in `__nsfull` have times that HTA
+did not round."""
 
 REPEATING = (
     "df_index_resolver",
@@ -49,7 +50,7 @@ REPEATING = (
     "trace_diff_pair",
     "trace_diff_test",
 )
-"""Long traces with the same calls as the other traces."""
+"""Long traces that only the slow tests open, because the other traces get the same calls."""
 
 slow_where_repeating = [
     pytest.param(name, marks=pytest.mark.slow) if name in REPEATING or "__" in name else name for name in FOLDERS

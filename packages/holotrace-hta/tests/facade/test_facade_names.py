@@ -37,7 +37,7 @@ def test_short_names_equal_htas(goldens) -> None:
 
 @pytest.mark.parametrize("ids", [[1, 0, None, 1], [], [None], [2]])
 def test_texts_are_shared_objects(ids) -> None:
-    """`shared_texts` returns the text of each id, None for null; equal texts are one object."""
+    """`shared_texts` returns the text of each id, None for null; equal texts are the same Python object."""
     texts = [None if text_id is None else "abc"[text_id] for text_id in ids]
     shared = shared_texts(pl.Series(["a", "b", "c"]), pl.Series(ids, dtype=pl.UInt32))
     assert shared.tolist() == texts

@@ -38,10 +38,10 @@ ABSENT = {
     r"hta\.analyzers\.critical_path_analysis\.CPGraph\.(adj|degree|(in|out)_degree|(in|out)_edges|name|pred|succ)": "attributes "
     "of the networkx graph, which is created on first use",
     r"hta\.analyzers\.cuda_kernel_analysis\.CudaKernelAnalysis\.visualize_.*": "visualize=True shows the figures",
-    r"hta\.common\.call_stack\.(Event|compare_events)": "events are not sorted one by one",
-    r"hta\.common\.trace_call_stack\.(OPEN_END|CLOSE_END|is_events_sorted|sort_events)": "events are not sorted one by one",
+    r"hta\.common\.call_stack\.(Event|compare_events)": "all events are sorted at once",
+    r"hta\.common\.trace_call_stack\.(OPEN_END|CLOSE_END|is_events_sorted|sort_events)": "all events are sorted at once",
     r"hta\.common\.trace_call_stack\.CallStackGraph\.update_parent_of_first_layer_nodes": "threads stay separate",
-    r"hta\.common\.trace\.add_fwd_bwd_links": "it works on HTA's unparsed events; "
+    r"hta\.common\.trace\.add_fwd_bwd_links": "the function works on HTA's unparsed events; "
     "holotrace.operator_kernels links forward and backward passes",
     r"hta\.common\.trace_parser\.(IJSON_INSTRS|round_down_time_stamps)": "times are never rounded",
     r"hta\.configs\.event_args_yaml_parser\.(ARGS_.*|DEFAULT_EVENT_ARGS_YAML|main)": "the list of args is Python, not YAML",

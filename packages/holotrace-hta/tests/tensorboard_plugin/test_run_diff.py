@@ -14,7 +14,7 @@ def run(gemm_us: int) -> Trace:
 
 
 def test_frames_in_microseconds() -> None:
-    """The tree and the operators show the 10 µs by which gemm takes longer in the second run."""
+    """In the second run, gemm takes 10 µs longer; the tree and the table of operators show this difference."""
     diff = RunDiff(run(20), run(30))
 
     assert set(diff.get_tree()["difference_per_step(us)"]) == {10}

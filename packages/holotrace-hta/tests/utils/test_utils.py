@@ -24,7 +24,7 @@ from hta.utils.checker import is_valid_directory
     ],
 )
 def test_the_kind_of_work_by_its_name(name, kind) -> None:
-    """The name of device work determines whether it is communication, memory, computation or other."""
+    """The name of a kernel or copy determines its kind: communication, memory, computation or other."""
     assert utils.get_kernel_type(name) == kind
     questions = {
         "COMMUNICATION": utils.is_comm_kernel(name),

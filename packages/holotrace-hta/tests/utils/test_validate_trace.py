@@ -1,4 +1,4 @@
-"""HTA's check of the args in a file."""
+"""`validate_trace_format` checks the args in a file as HTA does."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Estimates, with bounds, how far machines' clocks differ, from operations whose participants wait for each other."""
+"""Estimates how far machines' clocks differ, with bounds; uses operations whose participants wait for each other."""

@@ -10,8 +10,9 @@ Bounds on the clocks give bounds on every G, and the bounds on G tighten the bou
 share no operation with the reference. The search repeats these two steps. It uses only the inequalities above, so the
 true values stay within the bounds after any number of rounds.
 
-Times are float64 nanoseconds, relative to a time close to the data. For two clocks, this is the convex-hull method of
-Zhang, Liu and Xia, Clock Synchronization Algorithms for Network Measurements (INFOCOM 2002).
+Times are float64 nanoseconds, relative to a time near the recorded ones, so that rounding errors are small. For two
+clocks, this is the convex-hull method of Zhang, Liu and Xia, Clock Synchronization Algorithms for Network Measurements
+(INFOCOM 2002).
 """
 
 from __future__ import annotations
@@ -148,7 +149,7 @@ def _next_round(state: _State, starts: _Side, ends: _Side, operation_count: int,
 
 
 def _largest_gain(before: _State, after: _State) -> float:
-    """Return the largest change of any bound; infinite if a bound was infinite before."""
+    """Return the largest change of any bound; infinite if an infinite bound became finite."""
     gains = [
         old[is_known] - new[is_known]
         for old, new in ((before.of_z, after.of_z), (before.of_minus_z, after.of_minus_z))
@@ -179,7 +180,7 @@ def _narrowed(slopes: Slopes, upper: _Points, lower: _Points) -> Slopes:
 
 
 def _greatest(points: _Points, slopes: Slopes, knots: Float64Array) -> Float64Array:
-    """Return, for each knot, the largest value of any line that is below all points and has a slope within `slopes`.
+    """Return, for each knot, the largest value there of all lines below all points with a slope within `slopes`.
 
     This is a linear programme in the offset and the slope of a line, so two points, or one point and a bound on the
     slope, determine the largest value. If the bounds on the slope contradict each other, the value is meaningless.
@@ -196,7 +197,7 @@ def _greatest(points: _Points, slopes: Slopes, knots: Float64Array) -> Float64Ar
 
 
 def _least_chord(points: _Points, passed: Float64Array, knot_number: int) -> Float64Array:
-    """Return the smallest value that any chord from a point before a knot to a point after it has at the knot."""
+    """Return the smallest value at a knot of all chords that connect a point before the knot with a point after it."""
     split = knot_number * _BUCKET_COUNT // _INTERVAL_COUNT
     if split in {0, _BUCKET_COUNT}:
         return np.full(len(passed), np.inf)

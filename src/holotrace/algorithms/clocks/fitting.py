@@ -64,7 +64,7 @@ class FittedClocks(NamedTuple):
         return Correction(*(self.lines.rate * (1 + slope) - 1 + unknown for slope in slopes))
 
     def estimated(self, clock: Int64Array, mapped: Float64Array) -> Float64Array:
-        """Return the value to add to mapped[i] of clock[i]; `lines` has already mapped it to the reference clock."""
+        """Return the value to add to mapped[i], a time of clock[i] that `lines` has mapped to the reference clock."""
         knots = self.bounds.knots
         position = np.clip((mapped - knots[0]) / (knots[1] - knots[0]), 0, len(knots) - 1)
         knot = np.minimum(np.nan_to_num(position).astype(np.int64), len(knots) - 2)

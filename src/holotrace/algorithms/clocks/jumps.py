@@ -28,7 +28,8 @@ _FEWEST_IN_SEGMENT = 3
 _SEARCHED_AROUND_JUMP = 64
 _NEAR_CONFLICT = 16
 _EQUAL = 0.3
-"""A clock jumps if 3 of the 16 operations around a conflict differ from the line by the same amount (± 30 %)."""
+"""A clock jumps if at least 3 operations seem wrong among the 16 before and the 16 after a conflict, and all of these
+differ from the line by the same amount (± 30 %)."""
 
 _FEWEST_TO_SPLIT = 8
 
@@ -171,8 +172,9 @@ class _Pair(NamedTuple):
     def parts(self) -> Iterator[_Part]:
         """Divide the clock into segments.
 
-        Operations without a known hub (see `ClockGraph`) may come before or after all other operations. The first and
-        the last segment are therefore extended outwards by the time from the first to the last known operation.
+        Operations without a known hub (see `ClockGraph`) may come before or after all other operations. The first
+        segment is therefore extended to earlier times, and the last one to later times, each by the time between the
+        first and the last operation with a known hub.
         """
         begin, count = 0, len(self.rows)
         length = float(np.ptp(self.parent.reading)) if count else 0.0
@@ -211,7 +213,7 @@ class _Pair(NamedTuple):
             dropped += wrong
 
     def _surely_before(self, fitting: Int64Array, end: int) -> Int64Array:
-        """Drop all operations after the last one whose participants all wait for each other: they may follow a jump."""
+        """If a jump follows, drop the operations after the last `is_together` one, as these may follow the jump."""
         together = fitting[self.child.is_together[fitting]]
         is_unclear = end < len(self.rows) and len(together) >= _FEWEST_IN_SEGMENT
         return fitting[fitting <= together[-1]] if is_unclear else fitting
@@ -233,7 +235,7 @@ class _Pair(NamedTuple):
         return fitting
 
     def _wrong_matches(self, begin: int, conflict: int, dropped: list[int]) -> list[int] | None:
-        """Return the one or two wrong matches without which a line fits past the conflict; None if the clock jumps."""
+        """Return the one or two wrong matches; without them, a line fits past the conflict. None if the clock jumps."""
         end = min(conflict + _FEWEST_IN_SEGMENT, len(self.rows))
         kept = self._without(begin, end, dropped)
         wrong: list[int] = []
@@ -278,8 +280,8 @@ class _Pair(NamedTuple):
     def _jump_near(self, begin: int, conflict: int, dropped: list[int]) -> int:
         """Return the operation where the readings of the two clocks start to differ, which may be before the conflict.
 
-        The differences before a position are compared with their median, and the differences after it with theirs. The
-        position with the smallest sum of distances from these medians is returned.
+        Each position divides the differences into two parts, each with its own median. The position with the smallest
+        sum of distances from the two medians is returned.
         """
         window = self._without(max(begin, conflict - _SEARCHED_AROUND_JUMP), conflict + _SEARCHED_AROUND_JUMP, dropped)
         window = window[window < len(self.rows)]

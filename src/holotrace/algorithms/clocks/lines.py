@@ -24,7 +24,7 @@ _CHUNK_COUNT = 16
 """The readings of an edge are divided into this many chunks, and the median of each chunk is used."""
 
 _LAST_RESORT = 1 << 20
-"""Distance that an operation adds if its participants need not end together: large, so that paths avoid it."""
+"""Distance for operations whose participants need not end together: large, so that paths avoid these operations."""
 
 _UNREACHED = 1 << 40
 _RIDGE = 1e-6

@@ -57,7 +57,7 @@ def measured_binding(edges: Edges, time: Int64Array, weight: Int64Array) -> Meas
 
 
 def earliest_times(edges: Edges, weight: Int64Array) -> Int64Array:
-    """Return the earliest time of each node: its longest path from nodes without predecessors, which have time 0.
+    """Return the earliest time of each node: the longest path to it from a node without predecessors, at time 0.
 
     Raises:
         ValueError: there is a cycle.
@@ -79,7 +79,7 @@ def slacks(edges: Edges, spare: Int64Array) -> Int64Array:
 
 
 class Contracted(NamedTuple):
-    """The edges of a smaller graph; node numbers are unchanged, and `weight` is the length of the replaced path."""
+    """The edges of a smaller graph with the same node numbers; `weight` is the length of the path an edge replaces."""
 
     source: Nodes
     target: Nodes

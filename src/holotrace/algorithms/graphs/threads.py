@@ -90,8 +90,8 @@ def thread_edges(ranges: Ranges, points: Points, main_lane: int, works_inside: _
     The starts and ends of the main thread's ranges divide time into segments. Another lane pauses in a gap between its
     ranges if the gap continues into a later segment. Between two pauses, the lane works without interruption.
 
-    The main thread waits in a segment if another lane ends its work there, and other lanes are busy for at least half of the
-    segment. Inside ranges with `is_waiting`, any busy time is enough. Inside other ranges, only the lanes in
+    The main thread waits in a segment if another lane ends its work in it and other lanes are busy for at least half
+    of it. Inside ranges with `is_waiting`, any busy time is enough. Inside other ranges, only the lanes in
     `works_inside` are considered, and their gaps count as busy. Inside calls (`is_call`), the main thread does not
     wait. The main thread's waits and the pauses of other lanes have weight 0.
 

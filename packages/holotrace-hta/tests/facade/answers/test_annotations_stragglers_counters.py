@@ -210,7 +210,7 @@ def test_steps_that_do_not_exist_are_an_error(tmp_path) -> None:
 
 
 def test_another_method_gets_the_events_of_the_steps(tmp_path) -> None:
-    """A method passed as argument receives a frame of all ranks, symbols, the number of ranks, and `visualize`."""
+    """A method passed as an argument receives four things: events, symbol table, number of candidates, `visualize`."""
     seen = []
 
     def longest(frame: pd.DataFrame, symbols: object, count: int, visualize: bool) -> pd.Series:  # noqa: FBT001

@@ -113,7 +113,7 @@ def test_an_unknown_column_to_sort_by_is_an_error(analyzer) -> None:
 
 
 def test_sequences_come_with_a_marked_trace(analyzer, tmp_path) -> None:
-    """`attrs["overlaid_trace"]` is the path of the marked copy; a second call replaces the copy, as in HTA."""
+    """`attrs["overlaid_trace"]` is the path of a trace with marked sequences; a second call replaces it, as in HTA."""
     name = "overlaid_rank2.pt.trace.json"
     for _ in range(2):
         frame = analyzer.get_frequent_cuda_kernel_sequences("aten::mm", str(tmp_path), rank=2)

@@ -37,7 +37,7 @@ each_golden = pytest.mark.parametrize(
 
 @pytest.fixture
 def small(tmp_path) -> TraceAnalysis:
-    """Open a job in which rank 0 launches two kernels and has a copy of 10 µs at 2 GB/s.
+    """Open a job in which rank 0 launches two kernels and copies data for 10 µs at 2 GB/s.
 
     The launches begin at 0 and 2 µs, the kernels at 10 and 20 µs.
     """
@@ -197,7 +197,7 @@ def test_summaries_have_htas_shape(small) -> None:
 
 
 def test_time_blocked_on_every_stream(small) -> None:
-    """The queue of rank 0 contains two launches for 8 of 30 µs, and at least one launch for 20 µs."""
+    """For 8 of 30 µs, the queue of rank 0 contains two launches; for 20 µs, it contains at least one."""
     series = small.get_queue_length_time_series()
     two, one = (small.get_time_spent_blocked_on_full_queue(series, limit) for limit in (2, 1))
     assert two.to_numpy().tolist() == [[0, 7, 8, pytest.approx(8 / 30)]]
@@ -209,7 +209,7 @@ def test_time_blocked_on_every_stream(small) -> None:
 
 
 def test_time_blocked_of_queues_whose_rows_alternate(small) -> None:
-    """If a frame is sorted by time alone, each length still lasts until the next change of the same queue."""
+    """Even if the rows of several queues alternate, each length lasts until the next change of the same queue."""
     series = small.get_queue_length_time_series(ranks=[0])[0]
     frame = pd.concat([series, series.assign(stream=8), series.assign(pid="host")]).sort_values("ts", kind="stable")
     blocked = small.get_time_spent_blocked_on_full_queue({0: frame}, 2)
@@ -233,7 +233,7 @@ def test_ranks_can_be_chosen(small) -> None:
 
 
 def test_copies_with_counters(small, tmp_path) -> None:
-    """`TraceAnalysis` skips copies with counters in its folder; `overwrite=False` keeps old copies."""
+    """`TraceAnalysis` does not read trace copies with added counters; `overwrite=False` does not replace them."""
     written = small.generate_trace_with_counters(TimeSeriesTypes.QUEUE_LENGTH, ranks=[0])
     assert list(written) == [0]
     assert "_with_counters.json" in written[0]

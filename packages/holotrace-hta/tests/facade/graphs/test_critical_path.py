@@ -193,7 +193,7 @@ def test_the_copy_marks_the_path_and_replaces_an_earlier_one(analyzer, graph, tm
 
 
 def test_copies_with_all_edges_show_launches_without_delay_if_asked_to(tmp_path, monkeypatch) -> None:
-    """A launch without delay adds two arrows if all edges are drawn and the environment variable is 1."""
+    """If all edges are drawn, an environment variable adds two arrows for a launch without delay."""
     monkeypatch.setenv("HOLOTRACE_CACHE_DIR", str(tmp_path / "cache"))
     builder = small().kernel("late", start_us=81, duration_us=3, launch_us=31)
     builder.write(tmp_path / "job")
@@ -252,7 +252,7 @@ def test_a_file_that_is_not_a_saved_graph_is_an_error(analyzer, tmp_path) -> Non
     ],
 )
 def test_an_unknown_annotation_or_instance_is_an_error(analyzer, annotation, instance, message) -> None:
-    """The error lists the nearest names or the number of instances; HTA returns None or fails."""
+    """The error for an unknown name lists the nearest names; the error for an instance says how many exist."""
     with pytest.raises(InvalidOptionError, match=message):
         analyzer.critical_path_analysis(0, annotation, instance)
     with pytest.raises(UnknownRankError):
@@ -260,7 +260,7 @@ def test_an_unknown_annotation_or_instance_is_an_error(analyzer, annotation, ins
 
 
 def test_the_whole_trace_and_several_instances_are_windows_too(analyzer, graph) -> None:
-    """An empty name selects the whole trace, a pair selects a range, and None selects the first instance."""
+    """An empty name selects the whole trace; a pair selects a range of instances; None selects the first instance."""
     assert analyzer.critical_path_analysis(0, "", 4)[0].path_graph.window == "whole recording"
     assert analyzer.critical_path_analysis(0, "ProfilerStep", (0, 0))[0].edges == graph.edges
     assert analyzer.critical_path_analysis(0, "ProfilerStep", None)[0].path_graph.window == graph.path_graph.window

@@ -189,12 +189,12 @@ QUICK = (
 """The analyses that the quick tests run: one per table of the trace."""
 
 ARE_NOT_IN_FRAMES = ("memory curve", "memory events", "memory statistics")
-"""Analyses of memory events, which no frame lists, so changes of frames do not affect them."""
+"""Analyses of memory events. Frames do not contain these events, so changed frames do not change the results."""
 
 
 @pytest.mark.parametrize("name", slow_except([call for call in CALLS if call not in ARE_NOT_IN_FRAMES], QUICK))
 def test_every_analysis_sees_times_changed_in_place(name, edited_in_place, doubled) -> None:
-    """Doubled times in the frames have the same effect as in the file."""
+    """Doubling the times in the frames has the same effect as doubling them in the file."""
     assert_same(CALLS[name](edited_in_place), CALLS[name](doubled))
 
 

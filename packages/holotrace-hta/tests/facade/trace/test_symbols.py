@@ -33,7 +33,7 @@ def test_each_text_has_one_number() -> None:
 
 
 def test_texts_are_found_by_parts_and_patterns() -> None:
-    """`find_matches` searches for plain text anywhere, `ids_matching` for a regular expression at the start."""
+    """`find_matches` finds plain text anywhere in a symbol; `ids_matching` matches a pattern at its start."""
     table = table_of("aten::mm", "aten::add", "nccl.*")
     assert table.find_matched_symbols(["mm", ".*"]) == ["aten::mm", "nccl.*"]
     assert table.find_matches(["aten"]) == [0, 1]
@@ -81,7 +81,7 @@ def test_tables_are_made_from_frames_and_files(tmp_path) -> None:
 
 
 def test_groups_of_texts_have_numbers() -> None:
-    """A table returns the ids of groups of names and categories, such as the names of launch calls."""
+    """A table returns the ids of all names or categories in a group, such as the names of launch calls."""
     table = table_of("cpu_op", "kernel", "cuda_driver", "ProfilerStep#3", "Memcpy HtoD", "cuLaunchKernelEx", "aten::mm")
     assert table.get_cpu_event_cat_ids() == [0, 2]
     assert table.get_gpu_kernel_cat_ids() == [1]

@@ -53,7 +53,7 @@ def test_the_frames_equal_htas(real_traces, goldens, name) -> None:
 
 
 def test_the_columns_of_a_launch() -> None:
-    """A kernel belongs to the step of its launch, `index_correlation` links the two, and times count from the first event."""
+    """`index_correlation` links a kernel and its launch, which share a step; `ts` is the time since the first event."""
     builder = TraceBuilder(base_time_ns=1_000_000)
     builder.step(3, 100, 50).operator("aten::mm", start_us=101, duration_us=9.5, args={"External id": 5, "Stream": 0})
     builder.kernel("gemm", start_us=200, duration_us=7, launch_us=102, correlation=8)
@@ -78,7 +78,7 @@ def test_the_columns_of_a_launch() -> None:
 
 
 def test_one_launch_of_many_kernels_is_linked_from_each_of_them() -> None:
-    """Every kernel of a CUDA graph is linked to its launch, and the launch to the first kernel."""
+    """Every kernel of a CUDA graph is linked to the launch call, but the launch call only to the first kernel."""
     builder = TraceBuilder().runtime("cudaGraphLaunch", start_us=0, duration_us=1, correlation=5)
     for start in (10, 20):
         builder.kernel("node", start_us=start, duration_us=5, correlation=5)
