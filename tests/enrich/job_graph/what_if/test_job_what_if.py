@@ -88,6 +88,23 @@ def test_all_ranks_like_the_median() -> None:
     assert what_if_across_ranks(job((20, 50, 90)), [PeersMedian()]).predicted_ns == step_ns(job((50, 50, 50)))
 
 
+def test_a_call_that_only_one_rank_has_in_the_window_does_not_matter() -> None:
+    """An all-reduce of the step before ends 2 µs after the window begins on rank 1, and 5 µs before it on rank 0."""
+    builder = TraceBuilder()
+    for rank, (busy_us, ends_us) in enumerate([(20, -5), (50, 2)]):
+        builder.rank(rank).header(host_name="one", distributedInfo={"rank": rank, "world_size": 2})
+        builder.step(1, 0, 100)
+        builder.collective(
+            start_us=-40, duration_us=ends_us + 40, group_ranks=[0, 1], launch_us=-45, sequence=1, stream=9
+        )
+        builder.kernel("gemm", start_us=5, duration_us=busy_us, launch_us=1)
+        reduce_us = {"start_us": 5 + busy_us, "duration_us": 60 - busy_us}
+        builder.collective(**reduce_us, group_ranks=[0, 1], launch_us=3, sequence=2, stream=9)
+        builder.runtime("cudaDeviceSynchronize", start_us=4, duration_us=62)
+
+    assert what_if_across_ranks(builder.build(), [PeersMedian([1])]).saved_ns == 30_000
+
+
 def test_launches_without_overhead_start_work_at_once() -> None:
     """Without launch overhead, both ranks start to compute at 1 µs, when the host requests it, instead of at 5 µs."""
     assert what_if_across_ranks(job((20, 50)), [NoLaunchOverhead()]).saved_ns == 4_000

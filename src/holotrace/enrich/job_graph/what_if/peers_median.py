@@ -25,7 +25,7 @@ _ALIKE = ["collective", "message_bytes", "group_size"]
 class PeersMedian:
     """Make these ranks (by default all) spend as much time between calls as their median peer.
 
-    The peers of a rank make as many calls of each kind and message size. The median peer has the
+    The peers of a rank make the same calls in the same order, with messages of the same size. The median peer has the
     median time between calls. If `ranks` are given, only the other ranks can be peers.
 
     >>> import holotrace
@@ -61,13 +61,13 @@ def with_peers_median(window: JobWindow, within: Mapping[int, RankEdges], change
 
 
 def _whole_calls(window: JobWindow) -> pl.DataFrame:
-    """Return the calls that are in the window on all ranks that make them, with the columns in `_ALIKE`, sorted by these.
+    """Return the calls that are in the window on all ranks that make them, with the columns in `_ALIKE`, sorted by rank and start.
 
     A call at the beginning or end of the window may be in it on only some ranks, because ranks begin a step at different times.
     """
     calls = window.graph.calls.drop_nulls("start")
     is_whole = pl.col("instance").is_null() | (pl.len().over("instance") >= pl.col("member_count").fill_null(0))
-    return calls.filter(is_whole).select("rank", "event_index", "start", *_ALIKE).sort("rank", *_ALIKE, "start")
+    return calls.filter(is_whole).select("rank", "event_index", "start", *_ALIKE).sort("rank", "start")
 
 
 def _signatures(calls: pl.DataFrame, ranks: Iterable[int]) -> dict[int, tuple[tuple[object, ...], ...]]:
