@@ -112,7 +112,7 @@ def at_level(slices: Slices, level: int, *, coarser: int = 1) -> Slices:
 
 
 def _longest(length: _Numbers, first: _Numbers, last: _Numbers) -> _Numbers:
-    """Return the position of the longest item of each group, or of the first one if several are equally long."""
+    """Return the position of the longest item of each group (the first, if several are equally long)."""
     longest = np.maximum.reduceat(length, first)
     places = np.flatnonzero(length == np.repeat(longest, last - first + 1))
     group = np.searchsorted(first, places, side="right") - 1
