@@ -79,7 +79,7 @@ def test_each_call_has_its_lateness_and_wait() -> None:
 
 
 def test_each_rank_has_what_it_waits_and_what_others_wait_for_it() -> None:
-    """In three collectives, ranks 0 and 1 each wait 900 µs in total for rank 2; each transfer has 4/3 MiB of bus bytes."""
+    """In three collectives, ranks 0 and 1 each wait 900 µs in total for rank 2; a transfer has 4/3 MiB of bus bytes."""
     result = collectives(one_host(ranks=3).build())
 
     chosen = result.per_rank.select(

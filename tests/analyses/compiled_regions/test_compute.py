@@ -92,7 +92,7 @@ def test_compiled_code_of_old_versions_is_noticed():
 
 
 def test_graph_breaks_that_leave_nothing_to_compile_are_reported():
-    """Each layer of the recorded job breaks the graph, so no compiled region runs; a finding counts the calls."""
+    """Each layer of the recorded job breaks the graph, so no compiled region runs; a finding counts these calls."""
     result = holotrace.compiled_regions(
         holotrace.open_trace(EXAMPLES / "compiled-graph_breaks" / "rank0.pt.trace.json.gz")
     )

@@ -47,7 +47,10 @@ def _body(question: Analysis, session: Session, selection: Selection) -> list[Co
 
 
 def _shown(question: Analysis, session: Session, selection: Selection) -> Component:
-    """Return the answer, caveats, figures and tables of an analysis. Without any rows, return only the caveats."""
+    """Return the answer, caveats, figures and tables of an analysis.
+
+    If all tables are empty, return only the caveats.
+    """
     result = session.result(selection.scope, question.name)
     tables = {name: make(session, selection) for name, make in _tables_of(question).items()}
     if all(table.frame.is_empty() for table in tables.values()):

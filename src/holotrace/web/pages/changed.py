@@ -13,7 +13,7 @@ MOST_NAMED = 2
 """Maximum number of operators that the sentence names."""
 
 _WORTH_NAMING = 0.1
-"""The sentence names an operator only if its change is at least this fraction of all absolute changes together."""
+"""The sentence names an operator if its absolute change is at least this fraction of the sum over all operators."""
 
 
 def changed(control: Headline, test: Headline, operators: OperatorComparison | None) -> str:

@@ -41,7 +41,7 @@ _QUESTIONS = tuple(reversed(COMPARISONS))
 """The questions about two traces; the question that aligns the traces comes first."""
 
 _PREFIXES = {"compare_traces": "diff"}
-"""For some questions, the first part of their tables' names in addresses; for all others, it is the question's name."""
+"""Questions whose tables' names in addresses begin with this prefix, instead of the question's name."""
 
 
 def control_of(session: Session, selection: Selection) -> str:

@@ -111,7 +111,7 @@ def _summary(run_id: str, session: Session, selection: Selection) -> Component:
 
 
 def _bytes_to_read(session: Session, name: str) -> float:
-    """Return the file size of the run that a row of the list shows; small runs are read first, for early results."""
+    """Return the cost of a row of the list: the size of the run's files, so that small runs are read first."""
     return next((run.file_bytes for run in session.runs if name == f"{_PREFIX}{run.id}"), 0)
 
 
@@ -136,7 +136,7 @@ def _said(sentence: str, doubts: tuple[str, ...] = ()) -> Component:
 
 
 class _Summaries(Mapping[str, Part]):
-    """Maps names to functions that summarise a run. Iteration yields nothing: summaries are only requested by name."""
+    """Maps names to functions that summarise a run. Iteration yields nothing: summaries are requested only by name."""
 
     def __getitem__(self, name: str) -> Part:
         if not name.startswith(_PREFIX):
@@ -151,7 +151,7 @@ class _Summaries(Mapping[str, Part]):
 
 
 def register_comparing(app: Dash) -> None:
-    """Update the links that compare runs: with one ticked run, a link beside each other run; with two, a single link."""
+    """Update the links that compare runs: with one ticked run, a link at each other run; with two, a single link."""
     app.clientside_callback(
         client("compare"),
         Output("compare", "href"),

@@ -1,6 +1,6 @@
 """References to the functions of `assets/shell/callbacks.js`.
 
-Callbacks that run in the browser need a file, because the content security policy forbids inline scripts.
+Callbacks that run in the browser are in that file, because the content security policy forbids inline scripts.
 """
 
 from __future__ import annotations

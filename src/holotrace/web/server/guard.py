@@ -157,7 +157,7 @@ def _with_policy(
 def content_policy(html: bytes) -> str:
     """Return a content security policy that allows content from this server, and the page's inline scripts by hash.
 
-    It includes `unsafe-eval`, because Plotly's WebGL traces would fail silently without it.
+    The policy includes `unsafe-eval`, because Plotly's WebGL traces would fail silently without it.
     """
     hashes = " ".join(f"'sha256-{_hash(script)}'" for script in _INLINE_SCRIPT.findall(html))
     return "; ".join(

@@ -86,9 +86,10 @@ def spans_of(info: RunInfo) -> dict[int, tuple[str, ...]]:
 
 
 def contained(trace: Trace, root: str | None) -> Trace:
-    """Leave out linked files outside `root`; for skipped ones, replace the reason, which may quote the file's content.
+    """Leave out linked files outside `root`.
 
-    The remaining files are bound to their current paths; if a file is later replaced by a link, reading it fails.
+    If such a file was skipped, the reason is replaced, because it may quote the file's content. The remaining files are
+    bound to their current paths; if a file is later replaced by a link, reading it fails.
 
     Raises:
         TraceNotFoundError: all files are outside the served folder.
@@ -192,7 +193,7 @@ def _extent(listing: _Listing) -> tuple[int, int | None]:
 
 
 def _folders(root: str) -> Iterator[tuple[str, _Listing]]:
-    """Yield a folder and its subfolders, each with the files that may be traces; an unreadable folder is empty."""
+    """Yield a folder and its subfolders, each with the files that may be traces; unreadable folders count as empty."""
     waiting = [root]
     while waiting:
         folder = waiting.pop()
@@ -231,7 +232,7 @@ def _name(folder: str, root: str) -> str:
 
 
 def _size_and_time(path: str, known: Status | None = None) -> tuple[int, int | str]:
-    """Return the size, and the time or version, which change when the file changes; zeros for a broken link."""
+    """Return size, and time or version: values that change when the file changes; zeros for a broken link."""
     try:
         status = known or status_of(located(path))
     except OSError:

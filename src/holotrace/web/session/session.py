@@ -46,11 +46,11 @@ T = TypeVar("T")
 MOST_RESULT_BYTES = 256 << 20
 MOST_OPEN_TRACES = 8
 MOST_PROCESS_BYTES = 1_000 << 20
-"""If the process uses more memory, it drops the open traces; they can be opened again quickly from the disk cache."""
+"""If the process uses more memory, it drops the open traces and their facts; the disk cache still has their tables."""
 
 MOST_ANSWERS = 64
 LONGEST_QUESTIONS = ("diagnosis", "wait_causes")
-"""Questions that take several times as long as others; worker processes answer them, threads answer all others."""
+"""Questions that take several times as long as others; in large jobs, worker processes may answer them."""
 
 SCAN_AGAIN_S = 5.0
 WORKERS = 2
@@ -273,7 +273,7 @@ class Session:
 
 
 class _Turn:
-    """A lock that can be a value of a weak dictionary, which drops the lock once no thread uses the lock."""
+    """A lock in a weak dictionary; the dictionary drops the lock once no thread uses it."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()

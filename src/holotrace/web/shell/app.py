@@ -105,7 +105,7 @@ def _register_shell(app: Dash, session: Session, parts: Parts) -> None:
 
 
 def _query_of_the_page() -> str | None:
-    """Return the query in the address of the requesting page; None if the browser or a proxy hides it."""
+    """Return the query in the address of the requesting page; None if the browser or a proxy omits it."""
     if not has_request_context() or not request.referrer:
         return None
     query = request.referrer.partition("?")[2]

@@ -76,9 +76,8 @@ class LeanDash(Dash):
             include_assets_files=False,  # `interpolate_index` adds the assets
         )
         self.scripts = _ScriptsWithoutTables(serve_locally=True, eager=False)
-        self.renderer = (
-            ""  # `assets/shell/start.js` starts the renderer once the modules that the renderer calls have loaded
-        )
+        # `assets/shell/start.js` starts the renderer once the modules that the renderer calls have loaded
+        self.renderer = ""
         self._pages, self._view_of = pages, view_of
 
     def interpolate_index(self, **parts: str) -> str:  # type: ignore[override]  # Dash passes its parts by name

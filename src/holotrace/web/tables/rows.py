@@ -195,7 +195,7 @@ def _exact(name: str, value: float | str | None) -> str:
 
 
 def _aggregate(name: str) -> pl.Expr | None:
-    """Return the expression that combines a column's values in a group, or None; the column's name decides."""
+    """Return the expression for a column in a group, chosen by the column's name; None to leave the column out."""
     if name.startswith(("max_", "peak_")):
         return pl.col(name).max()
     if name.startswith("min_"):

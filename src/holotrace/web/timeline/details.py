@@ -91,7 +91,10 @@ def _related(rank_trace: RankTrace, kind: EventKind, event: int) -> Iterator[tup
 
 
 def _line(rank_trace: RankTrace, index: TimelineIndex, event: int) -> Iterator[dict[str, Any]]:
-    """Yield an event's line of code; `at` is the Python frame or, without frames, the operator with the stack."""
+    """Yield an event's line of code.
+
+    `at` is the Python frame or, if frames were not recorded, the operator whose stack was recorded.
+    """
     line = lines_of_events(rank_trace, pl.Series([event], dtype=pl.UInt32)).row(0, named=True)
     if line["source_line"] is None or line["frame_index"] == event:
         return

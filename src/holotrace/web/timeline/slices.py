@@ -41,7 +41,7 @@ class Lanes:
     def _range(self, lane: int, start: int, end: int) -> tuple[int, int]:
         first, last = int(self.bounds[lane]), int(self.bounds[lane + 1])
         begin = first + int(np.searchsorted(self.end[first:last], start, side="right"))
-        while begin > first and self.start[begin - 1] == start:  # include an instant at the edge
+        while begin > first and self.start[begin - 1] == start:  # an event of length 0 at the window's start is inside
             begin -= 1
         return begin, max(begin, first + int(np.searchsorted(self.start[first:last], end, side="left")))
 
