@@ -141,7 +141,7 @@ def test_gaps_are_the_uncovered_nanoseconds(pairs: Pairs) -> None:
 
 @given(st.lists(pairs_of_moments, max_size=4))
 def test_a_gap_begins_at_the_latest_earlier_end_of_its_group(groups: list[Pairs]) -> None:
-    """Gaps are found for each group separately, and an interval inside a longer one does not end a gap."""
+    """Gaps are found for each group separately, and an interval that ends inside a longer one starts no gap."""
     ordered = [sorted(group) for group in groups]
     rows = [pair for group in ordered for pair in group]
     group_starts = np.cumsum([0, *map(len, ordered)])[:-1]
@@ -163,7 +163,7 @@ def test_states_split_the_time_between_first_start_and_last_end(classes: list[Pa
 
 
 def test_states_of_two_classes() -> None:
-    """With A at 0..10 and 20..30 and B at 5..15, only A runs for 15 ns, only B for 5, both for 5, and neither for 5."""
+    """With A at 0..10 and 20..30 and B at 5..15, A runs alone for 15 ns, B alone for 5, both for 5, neither for 5."""
     durations = states([arrays([(0, 10), (20, 30)]), arrays([(5, 15)])])
 
     assert durations.tolist() == [5, 15, 5, 5]

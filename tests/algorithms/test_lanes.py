@@ -48,7 +48,7 @@ def test_no_interval_covers_another_and_no_lane_is_wasted(intervals: list[Interv
 
 @given(INTERVALS)
 def test_distant_times_are_sorted_the_same_way(intervals: list[Interval]) -> None:
-    """An interval far in the past changes no lane, although group and time no longer fit into one 64-bit sort key."""
+    """An interval far in the past does not change the other lanes, though group and time exceed a 64-bit sort key."""
     stray = [(0, -(2**61), 5), *((group, start + 2**60, length) for group, start, length in intervals)]
     ordered, lane = drawn(intervals)
 
@@ -57,7 +57,7 @@ def test_distant_times_are_sorted_the_same_way(intervals: list[Interval]) -> Non
 
 
 def test_nested_intervals_get_lower_lanes() -> None:
-    """A step, its operator and the operator's call get lanes 0, 1 and 2; the next operator gets lane 1 again."""
+    """A step, an operator in it and a call in the operator get lanes 0, 1 and 2; the next operator gets lane 1."""
     _, lane = drawn([(0, 0, 100), (0, 10, 50), (0, 20, 5), (0, 70, 10)])
 
     assert lane == [0, 1, 2, 1]

@@ -61,7 +61,7 @@ class Check:
 
     @property
     def is_sound(self) -> bool:
-        """Whether some file is readable, no file breaks a rule with severity error, and no recording is in doubt."""
+        """Whether some file is readable, no file breaks a rule with severity error, and `doubts` is empty."""
         has_errors = any(violation.severity == "error" for violation in self.violations or ())
         return not has_errors and not self.doubts and any(file.error is None for file in self.files)
 
@@ -133,7 +133,7 @@ def check(trace: Trace, *, strict: bool = False, executor: Executor = IN_PROCESS
 
 
 def _without_chosen(trusted: Trust, left_out: Collection[int]) -> Trust:
-    """Drop the doubt about missing ranks if the user left out exactly this number of ranks."""
+    """Drop the doubt about missing ranks if the user left out exactly as many ranks as are missing."""
     doubts = trusted.doubts
     is_chosen = (pl.col("rule") == missing_ranks.__name__) & (pl.col("case_count") == len(left_out))
     return replace(trusted, doubts=doubts.filter(~is_chosen))

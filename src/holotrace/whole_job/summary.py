@@ -29,15 +29,15 @@ DIAGNOSIS = "diagnosis"
 
 _EXAMINATION = "examination"
 FIRST = ("temporal_breakdown", "kernel_breakdown", "communication_overlap", "idle_time")
-"""The questions that the summary answers besides the diagnosis."""
+"""The questions that the summary answers for jobs with GPU work, besides the diagnosis."""
 FIRST_WITHOUT_GPU_WORK = ("critical_path", "step_time", "operators", "user_annotations")
-"""The questions that the summary answers for jobs without GPU work."""
+"""The questions that the summary answers for jobs without GPU work, besides the diagnosis."""
 
 MOST_RANKS_NAMED = 8
 """Maximum number of ranks that a finding names."""
 
 MOST_JOBS_NAMED = 8
-"""Maximum number of jobs in the sentence that replaces the verdict for traces of several jobs."""
+"""Maximum number of jobs listed in the sentence that replaces the verdict if the traces are from several jobs."""
 
 _CPU_SCHEMA = {
     "rank": pl.Int32,
@@ -163,7 +163,7 @@ def verdict_on(
 
 
 def verdict_of(known: Diagnosis, whole: Wholeness) -> str:
-    """Return the answer of the diagnosis or, for traces of several jobs or another program, why there is none."""
+    """Return the answer of the diagnosis or, for several jobs or traces of another program, why there is none."""
     if whole.unrelated:
         return _of_different_jobs(whole.jobs)
     return _of_other_program(known) if whole.is_foreign else known.answer
@@ -176,7 +176,7 @@ def _of_other_program(known: Diagnosis) -> str:
 
 
 def _of_different_jobs(jobs: Sequence[str]) -> str:
-    """Return a sentence that lists the jobs, because a verdict would average over them."""
+    """Return a sentence that lists the jobs; it replaces the verdict, which would average over different jobs."""
     count = f"{len(jobs):,} different jobs" if len(jobs) > 1 else "different jobs"
     more = f"; {len(jobs) - MOST_JOBS_NAMED:,} more" if len(jobs) > MOST_JOBS_NAMED else ""
     return f"These files belong to {count}, so no single verdict applies to all of them; open each job separately: {'; '.join(jobs[:MOST_JOBS_NAMED])}{more}."

@@ -1,4 +1,4 @@
-"""Bounds on clock offsets are exactly as wide as the starts and ends of common operations allow."""
+"""Bounds on clock offsets are as narrow as the starts and ends of common operations allow, but no narrower."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def test_one_meeting_bounds_the_offset_by_its_starts_and_ends() -> None:
 
 
 def test_clocks_that_never_meet_the_reference_are_bounded_through_others() -> None:
-    """Clock 1 is within 10 of the reference, and clock 2 within 10 of clock 1, so clock 2 is within 20 of clock 0."""
+    """Clock 1 is within 10 of clock 0, and clock 2 is within 10 of clock 1, so clock 2 is within 20 of clock 0."""
     starts = marks_of([0, 0, 1, 1], [0, 1, 1, 2], [0, 0, 50, 50])
     ends = marks_of([0, 0, 1, 1], [0, 1, 1, 2], [10, 10, 60, 60])
     limits = Slopes(np.zeros(3), np.zeros(3))
@@ -65,7 +65,7 @@ def test_a_jump_contradicts() -> None:
 
 
 def test_different_offsets_at_one_time_contradict() -> None:
-    """Clock 0 shows both 0 and 2 µs when clock 1 shows 0, which no drift explains."""
+    """While clock 1 shows 0, clock 0 shows both 0 and 2 µs; no drift can explain this."""
     times = [(0, 0, 0, 0), (2_000, 2_000, 0, 0), (3_000, 3_000, 3_000, 3_000)]
 
     assert clock_bounds(*met(times), LIMITS).is_contradictory.tolist() == [False, True]

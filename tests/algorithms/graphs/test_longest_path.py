@@ -42,7 +42,7 @@ def test_the_longest_path_decides() -> None:
 
 
 def test_the_first_of_the_latest_arrivals_binds() -> None:
-    """Edges 2 and 3 both reach node 3 at time 4; edge 2 is the binding one because it comes first."""
+    """Edges 2 and 3 both reach node 3 at time 4; edge 2 counts as the binding edge because it comes first."""
     binding = binding_edges(DIAMOND, numbers(1, 1, 4, 4))
 
     assert binding.tolist() == [NO_EDGE, 0, 1, 2]

@@ -1,4 +1,4 @@
-"""`pass_on` keeps the sum of the amounts and agrees with exact fractions."""
+"""`pass_on` does not change the sum of the amounts, and its results agree with exact fractions."""
 
 from __future__ import annotations
 

@@ -46,7 +46,7 @@ def test_bandwidths_are_those_of_nccl_tests() -> None:
 
 
 def test_a_late_rank_makes_collectives_skew_bound() -> None:
-    """Rank 0 waits 900 µs for rank 1, then both transfer for 100 µs: 900 of 1,100 µs are waiting."""
+    """Rank 0 waits 900 µs for rank 1, then both transfer for 100 µs, so 900 of 1,100 µs in collectives are waiting."""
     row = collectives(one_host(late_us=900).build()).per_collective.row(0, named=True)
 
     assert (row["instance_count"], row["wait_ns"], row["collective_ns"]) == (3, 3 * 900_000, 3 * 1_100_000)
@@ -79,7 +79,7 @@ def test_each_call_has_its_lateness_and_wait() -> None:
 
 
 def test_each_rank_has_what_it_waits_and_what_others_wait_for_it() -> None:
-    """In three collectives, ranks 0 and 1 each wait 900 µs for rank 2; each transfer moves 4/3 MiB of bus bytes."""
+    """In three collectives, ranks 0 and 1 each wait 900 µs in total for rank 2; a transfer has 4/3 MiB of bus bytes."""
     result = collectives(one_host(ranks=3).build())
 
     chosen = result.per_rank.select(

@@ -86,7 +86,7 @@ def test_slow_pairs_have_an_edge() -> None:
 
 
 def test_more_than_ten_thousand_pairs_are_drawn_by_host() -> None:
-    """128 ranks run on 16 hosts, so each cell is a pair of hosts and shows the median bandwidth of their ranks."""
+    """With 128 ranks, each cell is a pair of hosts and shows the median bandwidth of the pairs of ranks on them."""
     drawn = cells_of(plot_pairs(_pairs(128)))
 
     assert len(drawn) == 16 * 16

@@ -63,7 +63,7 @@ def test_unknown_splits_give_no_pairs() -> None:
 
 
 def test_a_slow_pair_of_an_all_to_all_is_named() -> None:
-    """Only ranks 1 and 4 leave 200 µs late, so the transfers between them are slow, and a finding names the pair."""
+    """Only ranks 1 and 4 leave each all-to-all late, so transfers between them are slow; a finding names the pair."""
     result = exchanged(slow=(1, 4))
 
     slow = result.per_pair.filter("is_slow").select("source_rank", "destination_rank").rows()
@@ -72,7 +72,7 @@ def test_a_slow_pair_of_an_all_to_all_is_named() -> None:
 
 
 def test_a_rank_that_alone_leaves_late_has_no_slow_pair() -> None:
-    """Only rank 1 leaves late. A slow transfer would have delayed both of its ranks, so no pair is slow."""
+    """Only rank 1 leaves late. A slow transfer would have delayed its other rank too, so no pair is slow."""
     result = exchanged(slow=(1,))
 
     assert not result.per_pair["is_slow"].any()

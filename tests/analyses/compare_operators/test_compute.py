@@ -69,7 +69,7 @@ def rows(tree: pl.DataFrame, *columns: str) -> list[tuple[Any, ...]]:
 
 
 def test_the_tree_is_aligned_by_phase_module_and_operator() -> None:
-    """A gemm is 10 µs slower in forward and 20 µs slower in backward, and so are the nodes above it in the tree."""
+    """A gemm, and thus each node above it, takes 10 µs more in the forward pass and 20 µs more in the backward pass."""
     control, test = (training(SINGLE, 20, "gemm", length).build() for length in (10, 20))
 
     result = compare_operators(control, test)
@@ -245,7 +245,7 @@ def test_the_tables_equal_their_golden_copies(golden, real_traces: Path) -> None
 
 @pytest.mark.parametrize("name", DIFFS)
 def test_pairs_equal_those_of_the_plugin(name: str, goldens: Path, real_traces: Path) -> None:
-    """Every pair has the same names, times in µs and operators as in the plugin's output."""
+    """Every pair has the same names, times in µs and operators as in the output of TensorBoard's profiler plugin."""
     traces = [case(side, goldens, real_traces).trace for side in DIFFS[name]]
     sides = [PluginSide.of(_only_rank(trace)) for trace in traces]
     nodes = json.loads(gzip.decompress((goldens / "tb" / "diff" / name / "nodes.json.gz").read_bytes()))
@@ -258,7 +258,7 @@ def test_pairs_equal_those_of_the_plugin(name: str, goldens: Path, real_traces: 
 
 @pytest.mark.parametrize("name", DIFFS)
 def test_a_comparison_with_compat_has_the_rows_of_the_plugin(name: str, goldens: Path, real_traces: Path) -> None:
-    """With `compat`, the rows are the plugin's pairs and show host times, which the plugin compares by default."""
+    """With `compat`, the rows are the pairs of TensorBoard's plugin, with host times, the plugin's default."""
     control, test = (case(side, goldens, real_traces).trace for side in DIFFS[name])
     result = compare_operators(control, test, compat=COMPAT)
     nodes = json.loads(gzip.decompress((goldens / "tb" / "diff" / name / "nodes.json.gz").read_bytes()))

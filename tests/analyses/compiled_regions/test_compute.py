@@ -81,7 +81,7 @@ def test_a_job_without_torch_compile_has_empty_tables():
 
 
 def test_compiled_code_of_old_versions_is_noticed():
-    """PyTorch 2.0 records the autograd functions of compiled code but not its regions; the answer says so."""
+    """PyTorch 2.0 records the autograd functions of compiled code, but no compiled regions; the answer says so."""
     builder = TraceBuilder().operator("CompiledFunctionBackward", start_us=0, duration_us=5)
     result = holotrace.compiled_regions(
         builder.kernel("triton__0d1d2d", start_us=6, duration_us=2, launch_us=1).build()
@@ -92,7 +92,7 @@ def test_compiled_code_of_old_versions_is_noticed():
 
 
 def test_graph_breaks_that_leave_nothing_to_compile_are_reported():
-    """Each layer of the recorded job breaks the graph, so no compiled region runs; a finding counts the calls."""
+    """Each layer of the recorded job breaks the graph, so no compiled region runs; a finding counts these calls."""
     result = holotrace.compiled_regions(
         holotrace.open_trace(EXAMPLES / "compiled-graph_breaks" / "rank0.pt.trace.json.gz")
     )
@@ -172,7 +172,7 @@ def test_a_frame_at_the_limit_of_recompilations_is_reported():
 
 
 def test_generated_kernels_have_the_lines_of_the_log(tmp_path):
-    """A kernel's source line is found by its file or, failing that, by its name if all graphs agree on the line."""
+    """A source line is found by a kernel's file or, failing that, by the kernel's name if all graphs agree on it."""
     code = ["# kernel path: /cache/a.py", "triton_poi_fused_add_0 = async_compile.triton("]
     stack = 'File "/job/train.py", line {}, in forward\n File "/venv/site-packages/torch/nn.py", line 9, in call'
     log = [
@@ -212,7 +212,7 @@ def _stacks(version: int, stacks: dict[str, list[str]]) -> list[str]:
     ],
 )
 def test_each_rank_has_its_own_log(tmp_path, name):
-    """The rank is read from the name of the log or of its folder; without a log, a rank's function is null."""
+    """A log's file or folder name says to which rank it belongs; for a rank without a log, the function is null."""
     builder = TraceBuilder()
     for rank in (0, 1, 2):
         builder.rank(rank).operator("Torch-Compiled Region: 0/0", start_us=0, duration_us=50)

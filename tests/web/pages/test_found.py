@@ -65,7 +65,7 @@ def test_a_finding_leads_to_its_ranks_its_first_event_and_its_rule(client) -> No
     links = links_of(next(known for known in details_of(part) if known["data-finding"] == "late_rank")["children"])
 
     assert links["rank 3"] == f"?view=timeline&run={run}&ranks=3"
-    assert "&ranks=0-3&at=3:" in links["show the first on the timeline"]
+    assert "&ranks=0-3&at=3:" in links["show the first event on the timeline"]
     text = " ".join(texts(part))
     assert "<built-in function sleep> in ddp.py(35): main" in text
     assert "late_rank looks for a rank that causes much of the waiting" in text

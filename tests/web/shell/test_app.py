@@ -279,7 +279,7 @@ def test_an_error_in_a_part_leaves_the_rest_of_the_page(client, gpu, monkeypatch
 
     monkeypatch.setattr(type(client.session), "result", broken)
     part = client.part(f"?view=idle_time&{gpu}", "idle_time")
-    assert "its log has the details" in texts(part)[-1]
+    assert "the server's log has the details" in texts(part)[-1]
     assert "a secret path" not in json.dumps(part)
     assert "a secret path" in caplog.text
 

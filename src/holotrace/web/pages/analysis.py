@@ -1,4 +1,4 @@
-"""The page of an analysis, built from its entry in the catalogue."""
+"""Builds the page of each analysis from the catalogue's entry for the analysis."""
 
 from __future__ import annotations
 
@@ -47,7 +47,10 @@ def _body(question: Analysis, session: Session, selection: Selection) -> list[Co
 
 
 def _shown(question: Analysis, session: Session, selection: Selection) -> Component:
-    """Return the answer, caveats, figure and tables of an analysis; if all tables are empty, only the caveats."""
+    """Return the answer, caveats, figures and tables of an analysis.
+
+    If all tables are empty, return only the caveats.
+    """
     result = session.result(selection.scope, question.name)
     tables = {name: make(session, selection) for name, make in _tables_of(question).items()}
     if all(table.frame.is_empty() for table in tables.values()):

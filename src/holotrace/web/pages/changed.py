@@ -10,10 +10,10 @@ from holotrace.units import counted, duration_text
 from holotrace.web.pages.headline import Headline
 
 MOST_NAMED = 2
-"""Maximum number of operators in the sentence."""
+"""Maximum number of operators that the sentence names."""
 
 _WORTH_NAMING = 0.1
-"""An operator is named if its change is at least this share of the sum of all operators' absolute changes."""
+"""The sentence names an operator if its absolute change is at least this fraction of the sum over all operators."""
 
 
 def changed(control: Headline, test: Headline, operators: OperatorComparison | None) -> str:

@@ -41,11 +41,11 @@ _QUESTIONS = tuple(reversed(COMPARISONS))
 """The questions about two traces; the question that aligns the traces comes first."""
 
 _PREFIXES = {"compare_traces": "diff"}
-"""The prefix of a question's tables in addresses, if it differs from the question's name."""
+"""Questions whose tables' names in addresses begin with this prefix, instead of the question's name."""
 
 
 def control_of(session: Session, selection: Selection) -> str:
-    """Return the control run: the requested run, else the previous run in the list, else the next run."""
+    """Return the control run: the requested run, else the run listed before the test run, else the run after it."""
     known = [run.id for run in session.runs]
     requested = selection.option(CONTROL)
     if requested in known or selection.scope.run not in known:

@@ -25,7 +25,7 @@ MOST_RANKS = 8
 """Maximum number of ranks listed for a finding, the costliest first."""
 
 MOST_RANKS_BESIDE = 4
-"""Maximum number of ranks that a finding's timeline link shows: the rank of the first event, then the costliest."""
+"""Maximum number of ranks on the timeline that a finding links to: the rank of the first event, then the costliest."""
 
 _PAGES = {f"docs/reference/analyses/{question.name}.md": question for question in ANALYSES}
 
@@ -74,7 +74,10 @@ def _events(details: FindingDetails, selection: Selection) -> list[Component | s
     if at is None:
         return [events]
     ranks = list(dict.fromkeys([row["rank"], *(rank for rank, _ in details.ranks)]))[:MOST_RANKS_BESIDE]
-    return [f"{events}: ", dcc.Link("show the first on the timeline", href=timeline_link(selection, at, ranks=ranks))]
+    return [
+        f"{events}: ",
+        dcc.Link("show the first event on the timeline", href=timeline_link(selection, at, ranks=ranks)),
+    ]
 
 
 def _first_instance(row: dict[str, Any]) -> AtEvent | AtSpan | None:

@@ -21,7 +21,8 @@ class Headline:
 
     verdict        one sentence
     step_ns        mean duration of the steady steps; None without steps
-    busy_fraction  share of the mean step (without steps: of the recording) with a busy GPU; None without GPU work
+    busy_fraction  fraction of the mean step (in runs without steps, of the recording) during which a GPU is busy; None
+                   without GPU work
     rank_count     number of readable ranks
     gpus           names of the GPU models
     doubts         sentences that say why the verdict may not cover the whole job
@@ -50,7 +51,7 @@ def headline(session: Session, scope: Scope) -> Headline:
 
 
 def verdict(session: Session, scope: Scope) -> tuple[str, pl.DataFrame]:
-    """Return the verdict and, for a job without GPU work, the table `cpu_side` (see `Summary`)."""
+    """Return the verdict and the table `cpu_side` (see `Summary`), which has rows only if the job has no GPU work."""
     whole = _whole(session, scope)
     return session.remembered(
         scope, VERDICT_KEY, lambda trace: verdict_on(trace, session.results(scope, (DIAGNOSIS,)), whole)
@@ -72,7 +73,7 @@ def _whole(session: Session, scope: Scope) -> Wholeness:
 
 
 def _diagnosed(session: Session, scope: Scope) -> dict[str, float]:
-    """Return the numbers of the diagnosis; empty if the data that it needs were not recorded."""
+    """Return the headline numbers of the diagnosis; empty if the data that the diagnosis needs were not recorded."""
     known = session.results(scope, (DIAGNOSIS,)).get(DIAGNOSIS)
     return known.headline.row(0, named=True) if isinstance(known, Diagnosis) and len(known.headline) else {}
 

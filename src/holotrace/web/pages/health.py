@@ -32,7 +32,7 @@ _TERMS = (
     ("with losses", "some events could not be read and were skipped"),
     ("unreadable", "the file contains no trace or cannot be opened"),
     ("rank from", "source of the rank number"),
-    ("options", "profiler options that were on; the data of other options are missing from the trace"),
+    ("options", "profiler options that were on; the trace lacks the data that the other options would have recorded"),
 )
 _STATES = ("unreadable", "with losses", "repaired", "clean")
 

@@ -44,7 +44,7 @@ _ANSWERS: dict[str, Callable[[Any], str]] = {
     "source_lines": idle_text,
     **dict.fromkeys(("kernels", "memory_timeline", "collectives"), attrgetter("answer")),
 }
-"""The functions that return the overview's sentence about each question."""
+"""For each question named here, the function that returns the overview's sentence from the result."""
 
 _TABLE = "gpu_summary"
 _CPU_TABLE, _GPU_TABLE = "overview.cpu_side", "overview.gpus"
@@ -75,7 +75,7 @@ def _verdict(session: Session, selection: Selection) -> Component:
 
 
 def _answers(session: Session, selection: Selection) -> Component:
-    """Return the answers to the questions in `_ANSWERS` for which there are data, with links to their pages."""
+    """Return the answer to each question in `_ANSWERS` that has data, with a link to the question's page."""
     said = [(name, _answer(name, session, selection)) for name in _ANSWERS]
     items = [html.Li([shown(sentence), " ", _link(name, selection)]) for name, sentence in said if sentence]
     title = dmc.Title("At a glance", order=2, size="h4")

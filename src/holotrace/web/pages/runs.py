@@ -29,13 +29,13 @@ MOST_SUMMARISED = 40
 """Maximum number of runs that the page summarises, the newest first; it lists older runs only by name."""
 
 MOST_BYTES_READ = 256 << 20
-"""Maximum size of a run that this page reads; larger runs are summarised after the visitor has opened them."""
+"""Maximum size of a run that this page reads; a larger run is summarised only once somebody has opened it."""
 
 _TWO = 2
 _PREFIX = "run."
 _POLL_MS = 1_000
 _KNOWN: dict[str, Any] = {"data-is-known": ""}
-"""Attribute of cells with a number; on narrow screens, which show no headings, the style sheet adds a label to them."""
+"""Attribute of cells with a number. Narrow screens show no headings; there, the style sheet labels these cells."""
 
 _POLITE: dict[str, Any] = {"aria-live": "polite"}
 _UNREAD: dict[str, Any] = {"aria-hidden": "true"}
@@ -111,7 +111,7 @@ def _summary(run_id: str, session: Session, selection: Selection) -> Component:
 
 
 def _bytes_to_read(session: Session, name: str) -> float:
-    """Return the file size of the run in a row of the list; small runs are read first, to show results early."""
+    """Return the cost of a row of the list: the size of the run's files, so that small runs are read first."""
     return next((run.file_bytes for run in session.runs if name == f"{_PREFIX}{run.id}"), 0)
 
 
@@ -136,7 +136,7 @@ def _said(sentence: str, doubts: tuple[str, ...] = ()) -> Component:
 
 
 class _Summaries(Mapping[str, Part]):
-    """The summary of each run, by name; iteration yields nothing, because the page requests the summaries by name."""
+    """Maps names to functions that summarise a run. Iteration yields nothing: summaries are requested only by name."""
 
     def __getitem__(self, name: str) -> Part:
         if not name.startswith(_PREFIX):
@@ -151,7 +151,7 @@ class _Summaries(Mapping[str, Part]):
 
 
 def register_comparing(app: Dash) -> None:
-    """Update the links, which compare the two ticked runs, or a run with the only ticked run."""
+    """Update the links that compare runs: with one ticked run, a link at each other run; with two, a single link."""
     app.clientside_callback(
         client("compare"),
         Output("compare", "href"),

@@ -20,7 +20,7 @@ _TERMS = (
     ("row", "a thread of the host or a stream of a device; a call is drawn below its caller"),
     ("pale slice", "merged events, each shorter than a pixel; the paler the slice, the less of its time they fill"),
     ("GPU busy", "whether the device is busy; when zoomed out, the fraction of each pixel's time in which it is busy"),
-    ("queue", "work that was launched on a stream but has not started"),
+    ("queue", "number of kernels, copies and memsets that were launched on a stream but have not started"),
     (
         "node-01 ± 12 µs",
         "host of a rank, with the error of its clock; the axis shows the clock of the host without ±",
@@ -29,7 +29,7 @@ _TERMS = (
     ("forward, backward", "arrow between an operator and the operator that computes its gradient"),
     (
         "critical path",
-        "the events that determine the length of a step, of the selected span, or of the steps selected above",
+        "events that determine the length of a step, of the selected span, or of the steps selected in the top bar",
     ),
     ("findings", "idle devices, waits in collectives, and the events to which advice refers"),
 )

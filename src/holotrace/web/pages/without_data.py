@@ -22,7 +22,7 @@ MOST_RANKS = 64
 
 
 def without_data_part(session: Session, selection: Selection) -> Component:
-    """Return the names of the pages without data, for `assets/shell/navigation.js`; none if the run cannot be opened."""
+    """Return the names of pages without data for `assets/shell/navigation.js`; no names if the run cannot be opened."""
     try:
         names = session.remembered(selection.scope, WITHOUT_DATA_PART, without_data)
     except HolotraceError:

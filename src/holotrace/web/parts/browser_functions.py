@@ -1,4 +1,7 @@
-"""References to the functions of `assets/shell/callbacks.js`; the content security policy forbids inline scripts."""
+"""References to the functions of `assets/shell/callbacks.js`.
+
+Callbacks that run in the browser are in that file, because the content security policy forbids inline scripts.
+"""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ _SHORT_CAVEAT = 160
 
 
 def shown(sentence: str) -> str:
-    """Return a sentence for a page: without control characters and without line breaks between numbers and units."""
+    """Prepare a sentence for a page: remove control characters, and prevent line breaks between numbers and units."""
     return unbroken(printable(sentence))
 
 
@@ -62,14 +62,14 @@ def labelled(text: str) -> dict[str, Any]:
 
 
 def definitions(terms: Sequence[tuple[str, str]], *, scrolls: bool = False) -> Component:
-    """Return a folded list of terms with definitions; with `scrolls`, the keyboard can focus and scroll it."""
+    """Return a folded list of terms with definitions; with `scrolls`, keyboard users can focus and scroll it."""
     rows = [part for term, meaning in terms for part in (html.Dt(term), html.Dd(meaning))]
     listed = html.Dl(rows, tabIndex="0" if scrolls else None)
     return folded("What the words mean", listed)
 
 
 def python_block(code: str) -> Component:
-    """Return a folded block of Python code that computes the same result, with a copy button."""
+    """Return a folded block of Python code that computes the page's result, with a copy button."""
     copy = dcc.Clipboard(content=code, title="copy", className="holotrace-copy")
     return folded("The same in Python", html.Div([html.Pre(code, tabIndex=0), copy], className="holotrace-code"))
 
@@ -85,7 +85,7 @@ def findings(sentences: Iterable[str]) -> list[Component]:
 
 
 def graph(name: str, figure: go.Figure, *, asked: str = "") -> Component:
-    """Return a figure with its question as heading, unless `asked` is the same question."""
+    """Return a figure under its title, which is omitted if it equals `asked`, the question at the top of the page."""
     alone = detached(figure)
     title = [] if alone.title == asked else [dmc.Title(alone.title, order=2, size="h4")]
     explanation = [dmc.Text(shown(alone.explanation), c="dimmed", size="sm")] if alone.explanation else []

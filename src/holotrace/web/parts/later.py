@@ -10,7 +10,7 @@ from holotrace.web.parts.own_component import OwnComponent
 
 
 class Later(OwnComponent):
-    """Children that are built after the figures are drawn or, with `after="tables"`, after the scripts of tables load.
+    """Children that are built once the figures are drawn; with `after="tables"`, once the scripts of tables are loaded.
 
     If tables and folded lists were built first, they would delay the first figure, which readers look at first.
     """

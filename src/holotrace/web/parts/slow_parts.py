@@ -33,7 +33,7 @@ _MOST_POLLS = 20_000
 
 
 def part(name: str, *, min_height: int = 60, poll_ms: int = POLL_MS) -> Component:
-    """Return a placeholder, at least `min_height` pixels high, that requests the part every `poll_ms`."""
+    """Return a placeholder, at least `min_height` pixels high, that requests the part every `poll_ms` milliseconds."""
     return html.Div(
         [
             html.Div(html.Div(_waiting(""), style={"minHeight": min_height}), id=_id("part", name)),
@@ -45,7 +45,7 @@ def part(name: str, *, min_height: int = 60, poll_ms: int = POLL_MS) -> Componen
 
 @dataclass(frozen=True)
 class Parts:
-    """Computes the slow parts of pages; every page has the parts in `common`."""
+    """Computes the slow parts of pages; the parts in `common` are available to every page."""
 
     session: Session
     pages: Mapping[str, Page]
@@ -154,7 +154,9 @@ def _shown(
     except Exception:
         logger.exception("cannot make a part of a page")
         return dmc.Alert(
-            "The server failed to make this part; its log has the details.", title="Error", color="red"
+            "The server failed to make this part of the page; the server's log has the details.",
+            title="Error",
+            color="red",
         ), True
 
 

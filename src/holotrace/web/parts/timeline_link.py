@@ -12,7 +12,7 @@ TIMELINE_VIEW = "timeline"
 
 
 class AtEvent(NamedTuple):
-    """An event; `event_index` counts the events of the rank's file."""
+    """An event; `event_index` is its position in the rank's file, from 0."""
 
     rank: int
     event_index: int

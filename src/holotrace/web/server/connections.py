@@ -1,7 +1,7 @@
 """A waitress server that keeps answering even if clients keep connections open without sending requests.
 
 By default, waitress accepts 100 connections. It closes a silent connection after two minutes, but never a connection
-that keeps sending single bytes. Therefore, 100 such connections block waitress before any token is checked.
+that keeps sending single bytes. Therefore, 100 such connections block waitress, and clients need no token to open them.
 
 With the server of this module, a request must arrive within half a minute. If all connections are in use, the server
 closes one that is waiting for a request.
@@ -32,7 +32,8 @@ MOST_CONNECTIONS = 256
 """Maximum number of connections, also limited to half of the files that the process may open; a browser opens six."""
 
 LONGEST_WAIT_S = 30
-"""Seconds within which a complete request must arrive, on a new connection or after an answer."""
+"""Seconds within which a connection's first request must arrive completely. After an answer, the next request must
+begin within this time, and it then has this time again to arrive completely."""
 
 LONGEST_STALL_S = 120
 """Seconds after which the server closes a connection on which it cannot send an answer."""
@@ -58,7 +59,7 @@ class Connection(HTTPChannel):  # type: ignore[misc]  # waitress has no types
         return not (self.requests or self.total_outbufs_len or self.will_close)
 
     def received(self, data: bytes) -> bool:
-        """Receive bytes; the time limit starts with a request's first byte or, for the first request, on connecting."""
+        """Receive bytes; a request's time limit runs from its first byte or, for the first request, from connecting."""
         if self.has_answered and self.request is None:
             self.waits_since_s = time.time()
         return bool(super().received(data))
@@ -94,7 +95,7 @@ class ConnectionServer(TcpWSGIServer):  # type: ignore[misc]  # waitress has no 
         )
 
     def maintenance(self, now: float) -> None:
-        """Close connections that have sent no request, or received no answer, for too long."""
+        """Close connections whose client has not sent a request, or not accepted an answer, for too long."""
         for connection in list(self.active_channels.values()):
             is_idle = connection.is_waiting and now - connection.waits_since_s > LONGEST_WAIT_S
             is_stalled = connection.total_outbufs_len and now - connection.last_activity > LONGEST_STALL_S

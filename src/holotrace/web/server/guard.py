@@ -1,9 +1,9 @@
 """A WSGI wrapper that protects the server from pages of other sites.
 
-A page of another site can make a browser send requests to 127.0.0.1, or to a name that resolves to it (DNS rebinding). The Host
-header must therefore contain a name of this server, and a POST must come from one of its pages. Other users of this
-machine, and of machines that can reach it, need the token. The content security policy lets a page run only scripts of
-this server, and connect only to this server.
+A page of another site can make a browser send requests to 127.0.0.1, or to a name that resolves to it (DNS
+rebinding). The Host header must therefore contain a name of this server, and a POST must come from one of this server's
+pages. Other users of this machine, and of machines that can reach it, need the token. The content security policy lets
+a page run only scripts of this server, and connect only to this server.
 """
 
 from __future__ import annotations
@@ -46,7 +46,8 @@ class Guard:
     """Wraps a WSGI application: refuses requests from pages of other sites, and adds the security headers.
 
     allowed_hosts    valid names and addresses in the Host header, without port; `*` for any
-    token            token that the first request must contain as `?token=`; None if TensorBoard controls access
+    token            token that the first request must contain as `?token=`; None if no token is needed, because the
+                     user requested none or TensorBoard controls access
     any_address      allow any numeric address in the Host header, which is safe because DNS rebinding needs a name
     may_be_framed    whether other sites may show the pages in frames
     way_to_allow     how to allow another name, for the error message
@@ -132,7 +133,7 @@ def _ask_again(start_response: StartResponse) -> Iterable[bytes]:
 def _with_policy(
     app: WSGIApplication, environ: WSGIEnvironment, start_response: StartResponse, frames: str
 ) -> Iterable[bytes]:
-    """Answer with the security headers; the policy of an HTML page contains the hashes of its inline scripts."""
+    """Add the security headers to the answer of `app`; an HTML page's policy has the hashes of its inline scripts."""
     kept: list[tuple[str, list[tuple[str, str]]]] = []
 
     def keep(status: str, headers: list[tuple[str, str]], *_: object) -> Callable[[bytes], object]:
@@ -156,7 +157,7 @@ def _with_policy(
 def content_policy(html: bytes) -> str:
     """Return a content security policy that allows content from this server, and the page's inline scripts by hash.
 
-    Plotly's WebGL traces fail silently without `unsafe-eval`.
+    The policy includes `unsafe-eval`, because Plotly's WebGL traces would fail silently without it.
     """
     hashes = " ".join(f"'sha256-{_hash(script)}'" for script in _INLINE_SCRIPT.findall(html))
     return "; ".join(
@@ -191,8 +192,8 @@ def _without(headers: list[tuple[str, str]]) -> list[tuple[str, str]]:
 def _comes_from_here(environ: WSGIEnvironment, host: str) -> bool:
     """Return whether a POST comes from a page of this server.
 
-    Browsers send Origin with every POST. A client that sends none is not a browser, so other sites cannot control
-    it.
+    Browsers send Origin with every POST. A client that does not send it is not a browser, so other sites cannot
+    control this client.
     """
     if environ.get("HTTP_SEC_FETCH_SITE") == "same-origin":  # pages cannot set this header, and proxies pass it on
         return True

@@ -41,7 +41,7 @@ _MET_A_LINK = (errno.ELOOP, errno.EMLINK, errno.ENOTDIR, errno.ENOENT)
 
 @dataclass(frozen=True)
 class BoundFile:
-    """A file that a run may read, and the target of its path when the run was opened.
+    """A file that a run may read, with the target to which its path pointed when the run was opened.
 
     path  the given path
     real  the resolved path
@@ -64,7 +64,7 @@ class BoundFile:
 
         Raises:
             UnreadableTraceError: the path now points to another file, is not a regular file, or cannot be opened.
-            HolotraceError: an error from `work`, with the given path in its message.
+            HolotraceError: an error from `work`; its message names the given path, not the descriptor.
         """
         descriptor = self._open()
         name = _OPENED_FILES / str(descriptor)
@@ -138,7 +138,7 @@ class _Named:
 
 
 def opened_trace(file: TraceFile) -> tuple[BinaryIO, int | None]:
-    """Open the trace file; return the open file and its size, None if unknown.
+    """Open the trace file; return the open file and its size (None if unknown).
 
     Raises:
         UnreadableTraceError: the file cannot be opened, or has been replaced since it was read.

@@ -79,7 +79,7 @@ class CountingCalls(Executor):
     """Passes the work on each rank to another executor, and counts the ranks in a `Reading`."""
 
     def __init__(self, executor: Executor, reading: Reading, rank_count: int) -> None:
-        """Count finished ranks in `reading`, up to `rank_count`; start from 1 again if ranks are processed again."""
+        """Count finished ranks in `reading`, up to `rank_count`; start again if the ranks are processed again."""
         self._executor, self._reading, self._total = executor, reading, rank_count
         self._numbers = itertools.count(1)  # calls finish in several threads
 

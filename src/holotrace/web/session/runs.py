@@ -31,7 +31,7 @@ from holotrace.store.trace_file import TraceFile
 from holotrace.web.session.bound_files import BoundFile, BoundReader
 
 MOST_FOLDERS = 20_000
-"""Maximum number of folders to search below one path; TensorBoard's log folders may contain anything."""
+"""Maximum number of folders to search below one path; a log folder of TensorBoard may have more."""
 
 SPAN_MARK = "~"
 """The character between the id of a run and the number of a span."""
@@ -86,9 +86,10 @@ def spans_of(info: RunInfo) -> dict[int, tuple[str, ...]]:
 
 
 def contained(trace: Trace, root: str | None) -> Trace:
-    """Leave out linked files outside `root`; also drop the reasons for skipping them, as these may quote content.
+    """Leave out linked files outside `root`.
 
-    The remaining files are bound to their current paths; if a link replaces a file later, the server ignores the link.
+    If such a file was skipped, the reason is replaced, because it may quote the file's content. The remaining files are
+    bound to their current paths; if a file is later replaced by a link, reading it fails.
 
     Raises:
         TraceNotFoundError: all files are outside the served folder.
@@ -129,7 +130,7 @@ def expect_still_there(real: Mapping[str, Path]) -> None:
 
 
 def _bound(rank_trace: RankTrace, root: str | None) -> RankTrace | None:
-    """Return the rank with a reader that opens only the file at its current path; None if it is outside `root`."""
+    """Return the rank with a reader that opens only the rank's current file; None if this file is outside `root`."""
     file = rank_trace.file
     if isinstance(file, TraceFile) and not is_url(file.path):
         bound = BoundFile.of(file.path, root)
@@ -192,7 +193,7 @@ def _extent(listing: _Listing) -> tuple[int, int | None]:
 
 
 def _folders(root: str) -> Iterator[tuple[str, _Listing]]:
-    """Yield a folder and its subfolders with the files that may be traces; an unreadable folder counts as empty."""
+    """Yield a folder and its subfolders, each with the files that may be traces; unreadable folders count as empty."""
     waiting = [root]
     while waiting:
         folder = waiting.pop()
@@ -231,7 +232,7 @@ def _name(folder: str, root: str) -> str:
 
 
 def _size_and_time(path: str, known: Status | None = None) -> tuple[int, int | str]:
-    """Return values that change when the file changes; zeros for a broken link."""
+    """Return size, and time or version: values that change when the file changes; zeros for a broken link."""
     try:
         status = known or status_of(located(path))
     except OSError:

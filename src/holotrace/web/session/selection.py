@@ -1,4 +1,4 @@
-"""The selection of a page, as the query string of its address: `?view=idle_time&run=31fc1308cf59&ranks=0-3,7`.
+"""What a page shows, written in the query string of its address: `?view=idle_time&run=31fc1308cf59&ranks=0-3,7`.
 
 A link therefore shows the same page to everyone. Query strings are untrusted; invalid parts are ignored.
 """
@@ -83,7 +83,7 @@ class Selection:
         return replace(self, ranks=None, steps=None, devices=None)
 
     def at(self, view: str) -> Selection:
-        """Return the selection of the same ranks, steps and devices on another page."""
+        """Return the selection with another page, but the same run, ranks, steps and devices."""
         return replace(self, view=view, options=())
 
     def with_options(self, **options: str) -> Selection:
@@ -93,7 +93,7 @@ class Selection:
 
 
 def numbers_of(text: str) -> tuple[int, ...] | None:
-    """Read `0-3,7` as (0, 1, 2, 3, 7); None if the text is not a list of numbers, or has too many."""
+    """Read `0-3,7` as (0, 1, 2, 3, 7); None if the text is not a list of numbers, or lists too many."""
     if not _NUMBERS.fullmatch(text):
         return None
     bounds = [tuple(map(int, part.split("-"))) for part in text.split(",")]

@@ -46,11 +46,11 @@ T = TypeVar("T")
 MOST_RESULT_BYTES = 256 << 20
 MOST_OPEN_TRACES = 8
 MOST_PROCESS_BYTES = 1_000 << 20
-"""If the process uses more memory, it drops open traces and their facts; the disk cache still has the tables."""
+"""If the process uses more memory, it drops the open traces and their facts; the disk cache still has their tables."""
 
 MOST_ANSWERS = 64
 LONGEST_QUESTIONS = ("diagnosis", "wait_causes")
-"""Questions that take several times as long as others; worker processes answer them, threads answer all others."""
+"""Questions that take several times as long as others; in large jobs, worker processes may answer them."""
 
 SCAN_AGAIN_S = 5.0
 WORKERS = 2
@@ -134,7 +134,7 @@ class Session:
 
         Raises:
             UnknownRankError: the run does not have such a rank.
-            HolotraceError: see `whole`, or no file is readable.
+            HolotraceError: no file is readable, or an error of `whole`.
         """
         return self._open((scope, self.run(scope.run).stamp), lambda: self._chosen(scope))
 
@@ -228,7 +228,7 @@ class Session:
                 self._results.popitem(last=False)
 
     def _free_memory(self) -> None:
-        """Drop open traces if the process uses too much memory; running work keeps its trace until it has finished."""
+        """Drop open traces if the process uses too much memory; a running analysis keeps its trace until it ends."""
         held = resident_bytes()
         if held is not None and held > MOST_PROCESS_BYTES:
             with self._lock:
@@ -273,7 +273,7 @@ class Session:
 
 
 class _Turn:
-    """A lock for a weak dictionary; the dictionary drops it when no thread uses it."""
+    """A lock in a weak dictionary; the dictionary drops the lock once no thread uses it."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()

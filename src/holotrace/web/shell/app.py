@@ -28,10 +28,11 @@ from holotrace.web.shell.selectors import CHOICES_PART, choices_part, register_s
 from holotrace.web.tables.routes import register_tables
 
 MOST_REQUEST_BYTES = 256 << 10
-"""Maximum size of a request; requests contain only selections, and waitress keeps incomplete requests in memory."""
+"""Maximum size of a request. It can be small, because requests contain only selections, and it should be small, because
+waitress keeps incomplete requests in memory."""
 
 SCHEME_COOKIE = "holotrace-color-scheme"
-"""Cookie with the last colour scheme; `assets/shell/scheme.js` sets it."""
+"""Cookie with the colour scheme that was used last; `assets/shell/scheme.js` sets it."""
 
 
 def create_app(session: Session, *, requests_prefix: str = "./") -> Dash:
@@ -104,7 +105,7 @@ def _register_shell(app: Dash, session: Session, parts: Parts) -> None:
 
 
 def _query_of_the_page() -> str | None:
-    """Return the query in the address of the requesting page; None if the browser or a proxy does not send it."""
+    """Return the query in the address of the requesting page; None if the browser or a proxy omits it."""
     if not has_request_context() or not request.referrer:
         return None
     query = request.referrer.partition("?")[2]

@@ -1,4 +1,4 @@
-"""Check the bodies of callback requests before Dash receives them, because Dash trusts that its pages sent them."""
+"""Check the bodies of callback requests before Dash receives them, because Dash assumes that its pages sent them."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _VALUES: dict[str, tuple[type, ...]] = {
 
 
 def register_body_check(app: Dash, flask: Flask) -> None:
-    """Answer with status 400 if the body of a callback request does not call a callback."""
+    """Answer with status 400 if the body of a callback request is not a valid call of a callback."""
 
     @flask.before_request
     def expect_a_call() -> None:
@@ -57,7 +57,7 @@ def _body() -> object:
 
 
 def _fit(sent: object, wanted: list[dict[str, str]]) -> bool:
-    """Return whether the sent values are those that a callback expects, in this order."""
+    """Return whether the sent values belong to the properties that a callback expects, in the same order."""
     return isinstance(sent, list) and len(sent) == len(wanted) and all(map(_fits, sent, wanted))
 
 

@@ -1,4 +1,6 @@
-"""Decide which scripts a page loads, and when, because loading scripts takes longer than computing the server's answer.
+"""Decide which scripts a page loads, and when.
+
+This matters, because a browser takes longer to load the scripts than the server takes to compute its answer.
 
 Every page loads Dash and the components of the shell; pages with figures also load plotly.js. `assets/shell/later.js`
 loads other scripts when they are needed, and table scripts after the figures; this module writes their addresses into
@@ -74,7 +76,8 @@ class LeanDash(Dash):
             include_assets_files=False,  # `interpolate_index` adds the assets
         )
         self.scripts = _ScriptsWithoutTables(serve_locally=True, eager=False)
-        self.renderer = ""  # `assets/shell/start.js` starts it, once the modules that it calls have loaded
+        # `assets/shell/start.js` starts the renderer once the modules that the renderer calls have loaded
+        self.renderer = ""
         self._pages, self._view_of = pages, view_of
 
     def interpolate_index(self, **parts: str) -> str:  # type: ignore[override]  # Dash passes its parts by name

@@ -24,7 +24,7 @@ from holotrace.web.session.session import Scope, Session
 CHOICES_PART = "choices"
 
 MOST_LISTED = 2_048
-"""Maximum number of choices in a selector; the page's address accepts all other values too."""
+"""Maximum number of choices in a selector; other values can be written into the page's address."""
 
 
 @dataclass(frozen=True)
@@ -55,7 +55,7 @@ def selectors(session: Session, selection: Selection) -> list[Component]:
 
 
 def choices_part(session: Session, selection: Selection) -> Component:
-    """Return the selectors for ranks, steps and devices; empty if the run cannot be opened, which the page explains."""
+    """Return the selectors for ranks, steps and devices; empty if the run cannot be opened (the page says why)."""
     try:
         known = choices(session, selection.scope)
     except HolotraceError:

@@ -21,7 +21,10 @@ CACHE_BLOCK = 100
 
 
 def table_box(name: str, table: Table, selection: Selection) -> Component:
-    """Return a table with controls for search, grouping, number of rows and downloads, set from the address."""
+    """Return a table with controls for search, grouping, number of rows and downloads.
+
+    The address determines the initial state of the controls.
+    """
     if table.frame.is_empty():
         return dmc.Group([dmc.Text(table.caption, fw=600), dmc.Text("none", c="dimmed")], gap="xs", mt="sm")
     by, top = selection.option(f"by.{name}"), selection.option(f"top.{name}")

@@ -27,7 +27,7 @@ ROW_COUNT = "row_count"
 
 _EXACT = {"ns": " ns", "ns since the Unix epoch": " ns", "bytes": " bytes", "bytes/s": " bytes/s"}
 _NOT_SHOWN = {"at_ns"}
-"""Columns that are used only for links to the timeline; a time since the epoch is of no use to readers."""
+"""Hidden columns, used only for links to the timeline: readers cannot use times since the epoch."""
 
 _ROWS_MEASURED = 50
 _LETTER_PX, _AROUND_PX, _WIDEST_TEXT_PX = 8, 40, 340
@@ -62,7 +62,8 @@ class Request:
 class Shape:
     """How to shape a table.
 
-    The table is grouped by the column `by`; then the `top` rows with the largest values in its `telling` column are kept.
+    First, rows are grouped by the column `by`; then only the `top` rows with the largest values in the table's
+    `telling` column are kept.
     """
 
     by: str = ""
@@ -109,9 +110,9 @@ class Rows:
 
 
 def ordered_rows(frame: pl.DataFrame, search: str, sort: Sequence[tuple[str, bool]]) -> pl.Series:
-    """Return the sorted numbers of the rows in which a text contains `search`, or an integer equals it.
+    """Return the numbers of the rows in which a text contains `search` or an integer equals it, ordered by `sort`.
 
-    Case is ignored. Nulls come last, and rows with equal values stay in the order of the table.
+    The search ignores case. Nulls come last, and rows with equal values stay in the order of the table.
     """
     numbered = frame.with_row_index("row").lazy()
     if search:
@@ -194,7 +195,7 @@ def _exact(name: str, value: float | str | None) -> str:
 
 
 def _aggregate(name: str) -> pl.Expr | None:
-    """Return the expression that combines a column's values in a group, chosen by its name; None if there is none."""
+    """Return the expression for a column in a group, chosen by the column's name; None to leave the column out."""
     if name.startswith(("max_", "peak_")):
         return pl.col(name).max()
     if name.startswith("min_"):

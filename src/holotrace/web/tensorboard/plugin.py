@@ -44,7 +44,7 @@ class HolotracePlugin(base_plugin.TBPlugin):  # type: ignore[misc]  # tensorboar
         return {"/index.js": _index, "/app": self._mount, "/app/*": self._mount}
 
     def is_active(self) -> bool:
-        """Return whether to show the tab: whether any file below the log folder may be a trace."""
+        """Return whether to show the tab, that is, whether any file below the log folder may be a trace."""
         self._has_traces = self._has_traces or _may_hold_traces(self._logdir)
         return self._has_traces
 
@@ -68,7 +68,7 @@ class HolotracePlugin(base_plugin.TBPlugin):  # type: ignore[misc]  # tensorboar
         )
 
     def _allowed_hosts(self) -> frozenset[str]:
-        """Return the names of TensorBoard's server; the environment variable adds names of proxies."""
+        """Return the names of TensorBoard's server, and the names of proxies from the environment variable."""
         from holotrace.web.server.server import Address  # noqa: PLC0415
 
         everywhere = "" if getattr(self._flags, "bind_all", False) else "localhost"
@@ -85,7 +85,7 @@ def _index(_environ: WSGIEnvironment, start_response: StartResponse) -> list[byt
 
 
 def _names_below(logdir: str) -> Iterator[list[str]]:
-    """Yield the names in each folder; the log folder may be a URL, as in TensorBoard."""
+    """Yield the names of the files in each folder; the log folder may be a URL, as in TensorBoard."""
     from holotrace.locations import is_url, located, scan  # noqa: PLC0415 -- not needed when TensorBoard starts
 
     if not is_url(logdir):

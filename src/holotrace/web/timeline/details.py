@@ -91,7 +91,10 @@ def _related(rank_trace: RankTrace, kind: EventKind, event: int) -> Iterator[tup
 
 
 def _line(rank_trace: RankTrace, index: TimelineIndex, event: int) -> Iterator[dict[str, Any]]:
-    """Yield an event's line of code; `at` is the Python frame, or the operator with the stack if there is no frame."""
+    """Yield an event's line of code.
+
+    `at` is the Python frame or, if frames were not recorded, the operator whose stack was recorded.
+    """
     line = lines_of_events(rank_trace, pl.Series([event], dtype=pl.UInt32)).row(0, named=True)
     if line["source_line"] is None or line["frame_index"] == event:
         return
@@ -123,7 +126,7 @@ def _named(index: TimelineIndex, place: int) -> dict[str, Any]:
 
 
 def _arguments(rank_trace: RankTrace, event_index: int) -> Iterator[tuple[str, str]]:
-    """Yield the columns of all tables for an event, as strings."""
+    """Yield what the tables contain about an event: the name and text of each column."""
     yield from _row_of(rank_trace, "events", _OF_THE_EVENT, event_index)
     for table, columns in TABLES.items():
         if table not in _NOT_ARGUMENTS:
@@ -132,7 +135,7 @@ def _arguments(rank_trace: RankTrace, event_index: int) -> Iterator[tuple[str, s
 
 
 def _explained(rank_trace: RankTrace, event_index: int) -> Iterator[tuple[str, str]]:
-    """Yield facts about the launch of a kernel in a CUDA graph, from the capture of the graph, as strings."""
+    """Yield facts about a kernel that a CUDA graph launched, as strings; they come from the graph's capture."""
     for name, text in explained_kernel(rank_trace.unselected, event_index):
         yield name, printable(" ".join(text.splitlines()))[:LONGEST_TEXT]
 

@@ -27,7 +27,7 @@ class Finding:
 
     kind              "idle", "waiting" or "advice"
     text              one sentence, without full stop
-    start_ns, end_ns  absolute times; equal for a single point in time
+    start_ns, end_ns  times on the rank's clock (not relative to the origin); equal for a single point in time
     event_index       the event to look at; None if there is none
     """
 
@@ -69,7 +69,7 @@ def waiting_findings(rank: int, waits: Waits) -> Iterator[Finding]:
 
 
 def diagnosis_findings(rank: int, known: Diagnosis) -> Iterator[Finding]:
-    """Yield the first event of each finding of the diagnosis on a rank."""
+    """Yield those findings of the diagnosis whose first event is on this rank, each at this event."""
     for row, text in finding_texts(known):
         if row["rank"] == rank and row["at_ns"] is not None:
             at_ns = row["at_ns"]

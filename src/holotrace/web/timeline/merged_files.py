@@ -64,7 +64,7 @@ def _opened(rank_trace: RankTrace) -> AbstractContextManager[Path | RemoteStream
 
 
 def _trace_file(rank_trace: RankTrace) -> TraceFile:
-    """Return the trace file of a rank; raise an error for a store, because its path to the file may point anywhere."""
+    """Return the trace file of a rank; raise an error for a store, because the path stored in it may point anywhere."""
     file = rank_trace.file
     if not isinstance(file, TraceFile):
         message = "a store does not contain the trace file"

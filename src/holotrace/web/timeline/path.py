@@ -30,7 +30,7 @@ class PathOverlay(EqualByContent):
     window      description of the window
     along       the segments, except those of length 0, in order, in a single lane
     path_class  class of each segment
-    place       position of the segment's event in the index; `NOWHERE` outside all drawn events
+    place       position of the segment's event in the index; `NOWHERE` if the segment has no drawn event
     marks       the same segments, by the lane of their events
     """
 
@@ -70,7 +70,7 @@ def path_answer(index: TimelineIndex, overlay: PathOverlay, window: Window) -> d
         start, end, count  start and end of the whole path, and the number of its segments, except those of length 0
         classes  [name, ns] of each class on the whole path, the longest first
         along    columns: start minus the previous end, length, number of merged segments; for the longest merged
-                 segment, the numbers of its class and name, event_index, row and depth, -1 outside all events
+                 segment, the numbers of its class and name, event_index, row and depth, or -1 without an event
         path_classes, names  the texts for these numbers
         marks    [row, depth, starts, lengths] of the path in each lane; starts are relative, as in `along`
     """
@@ -91,7 +91,7 @@ def path_answer(index: TimelineIndex, overlay: PathOverlay, window: Window) -> d
 
 
 def _places(index: TimelineIndex, graph: PathGraph) -> _Numbers:
-    """Return each activity's position in the index; an extra element at the end, `NOWHERE`, is for other segments."""
+    """Return each activity's position in the index, and a last element, `NOWHERE`, for segments without an activity."""
     wanted = graph.graph.activities["event_index"].to_numpy()
     highest = int(max(wanted.max(initial=0), index.event_index.max(initial=0)))
     place_of = np.full(highest + 1, NOWHERE, np.int64)

@@ -14,8 +14,8 @@ from holotrace.units import duration_text
 from holotrace.web.session.session import Scope, Session
 
 MOST_COMPARED_BYTES = 1 << 30
-"""Maximum size of a run whose files are read to compare its ranks; larger runs have no order until a page
-compares their ranks."""
+"""Maximum size of a run whose files are read to compare its ranks; the order of larger runs stays empty until
+another page has compared their ranks."""
 
 _ANALYSIS = "stragglers"
 _LEAST_RANKS = 3
@@ -41,7 +41,7 @@ class RankOrder:
 def rank_order(found: Stragglers) -> RankOrder:
     """Choose the rank that causes most of the waiting and, among the other ranks, the one with the median waiting time.
 
-    If no rank causes the waiting (`is_cause`), no rank counts as late, and the order is empty.
+    If `is_cause` is false for all ranks, no rank counts as late, and the order is empty.
     """
     causes = found.per_rank.filter("is_cause")
     if not len(causes) or len(found.per_rank) < _LEAST_RANKS:

@@ -172,7 +172,7 @@ def _links(session: Session) -> list[dict[str, Any]]:
 
 
 def _neighbour(session: Session) -> dict[str, Any]:
-    """Answer with the event that follows `event` by `by` events, on its row or with its name; see `neighbour`."""
+    """Answer with the event `by` events after `event`, among those on its row or with its name; see `neighbour`."""
     of, index = request.args.get("of", ""), _index(session)
     if of not in ("row", "name"):
         message = f"`of` must be row or name, not {of[:40]!r}"
@@ -248,7 +248,7 @@ def _path(session: Session) -> dict[str, Any]:
 
 
 def _findings(session: Session) -> list[dict[str, Any]]:
-    """Answer with the findings of one kind on a rank; waits are compared among the ranks in `among`."""
+    """Answer with the findings of one kind on a rank; waits are found by comparing the ranks in `among`."""
     makers = {"idle": _idle, "waiting": _waiting, "advice": _advice}
     kind = request.args.get("kind", "")
     if kind not in makers:
@@ -312,7 +312,7 @@ def _file(files: MergedFiles, session: Session) -> Response:
 
 
 def _opened_file(files: MergedFiles, session: Session) -> tuple[BinaryIO, int | None]:
-    """Open the requested file; raise an error for a store, because its path to the file may point anywhere."""
+    """Open the requested file; raise an error for a store, because the path stored in it may point anywhere."""
     if "ranks" in request.args:
         path = _merging(files, session)[1]()
         return path.open("rb"), path.stat().st_size

@@ -41,7 +41,7 @@ class Lanes:
     def _range(self, lane: int, start: int, end: int) -> tuple[int, int]:
         first, last = int(self.bounds[lane]), int(self.bounds[lane + 1])
         begin = first + int(np.searchsorted(self.end[first:last], start, side="right"))
-        while begin > first and self.start[begin - 1] == start:  # include an instant at the edge
+        while begin > first and self.start[begin - 1] == start:  # an event of length 0 at the window's start is inside
             begin -= 1
         return begin, max(begin, first + int(np.searchsorted(self.start[first:last], end, side="left")))
 
@@ -112,7 +112,7 @@ def at_level(slices: Slices, level: int, *, coarser: int = 1) -> Slices:
 
 
 def _longest(length: _Numbers, first: _Numbers, last: _Numbers) -> _Numbers:
-    """Return the position of the longest item of each group, or of the first one if several are equally long."""
+    """Return the position of the longest item of each group (the first, if several are equally long)."""
     longest = np.maximum.reduceat(length, first)
     places = np.flatnonzero(length == np.repeat(longest, last - first + 1))
     group = np.searchsorted(first, places, side="right") - 1

@@ -21,8 +21,8 @@ def span_answer(index: TimelineIndex, rows: Sequence[int], start: int, end: int)
     """Measure the busy time of these rows in [start, end), in ns since the origin.
 
     Returns:
-        rows  [row, busy ns, events] of each row that is not empty; a thread is busy during any event, a stream only
-              during work; annotations and waits do not count
+        rows  [row, busy ns, events] of each row that is not empty; a thread is busy during any event; a stream is
+              busy during work, but not during annotations and waits
     """
     in_rows = [(row, index.events.within(lanes_of(index, row), start, end)[0]) for row in rows]
     return {

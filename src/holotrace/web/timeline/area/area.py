@@ -38,10 +38,10 @@ class Area:
 
 
 def areas_of(text: str) -> tuple[Area, ...]:
-    """Parse areas such as `0:1000:2000:0-3,7;1:1010:2010:`; the empty list for rank 1 means all rows.
+    """Parse areas such as `0:1000:2000:0-3,7;1:1010:2010:`; the empty field after `2010:` means all rows.
 
     Raises:
-        InvalidOptionError: the text has another form, too many areas, or an empty area.
+        InvalidOptionError: the text does not have this form, or contains too many areas or an empty area.
     """
     parts = text.split(";")
     if len(parts) > MOST_AREAS:

@@ -1,4 +1,4 @@
-"""The flame graph of an area: the host's events, merged by path, that is, by the names from the outermost event on."""
+"""The flame graph of an area: merges host events with the same path (the names from the outermost event inwards)."""
 
 from __future__ import annotations
 

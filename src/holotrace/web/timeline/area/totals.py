@@ -80,8 +80,8 @@ def totals_answer(table: pl.DataFrame, by: str) -> dict[str, Any]:
 
     Returns:
         rows      [name, kind, count, total, self, mean, min and max in ns, rank and event_index of the longest event]
-        count     number of all names
-        total_ns, self_ns, event_count  sums over all names; if the events on each row of the timeline are nested or
+        count     number of rows of the table, including those that are not sent
+        total_ns, self_ns, event_count  sums over the table; if the events on each row of the timeline are nested or
                   disjoint, `self_ns` is the sum of the busy times of these rows
     """
     rows = table.sort(by, "name", "kind", descending=[True, False, False]).head(MOST_TOTALS)

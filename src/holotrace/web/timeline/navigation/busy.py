@@ -15,7 +15,7 @@ PARTS = 512
 
 
 def busy_answer(index: TimelineIndex) -> dict[str, Any]:
-    """Return how busy the devices or, without device work, the host's operators are in each part of the recording.
+    """Return how much of each part of the recording is covered by device work or, in its absence, by host operators.
 
     Returns:
         of       "device" or "host"

@@ -31,8 +31,8 @@ def sql_answer(trace: Trace, query: str, executor: Executor = IN_PROCESS) -> dic
     Returns:
         columns  names of the columns
         rows     cells as text, null where the value is null; the first `MOST_SQL_ROWS` rows
-        places   for each of these rows, its event as [rank, event_index], or its time as [rank, start, end] (absolute
-                 times as text), or null
+        places   for each of these rows, its event as [rank, event_index], or its time as [rank, start, end] (times on
+                 the rank's clock, as text), or null
         count    number of all rows
         error    the reason why there is no answer; then, this is the only key
     """
@@ -94,7 +94,7 @@ def _places(rows: pl.DataFrame, trace: Trace) -> list[list[Any] | None]:
 
 
 def _ranks(rows: pl.DataFrame, trace: Trace) -> list[int | None] | None:
-    """Return the rank of each row; without a column `rank`, the rank of the trace, or None if it has several."""
+    """Return the rank of each row; without a column `rank`, the trace's only rank, or None if it has several."""
     if "rank" in rows.columns:
         known = set(trace.ranks)
         return [rank if rank in known else None for rank in _integers(rows, "rank")]

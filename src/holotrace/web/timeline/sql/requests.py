@@ -17,8 +17,8 @@ from holotrace.web.timeline.sql.answer import checked, sql_answer
 def requested_sql(session: Session, patience_s: float) -> dict[str, Any]:
     """Answer the query in the request, for the ranks selected on the page.
 
-    The query runs on the background thread, to avoid delaying the drawing. `attempt` distinguishes a repeated query
-    from a poll.
+    The query runs on the background thread, to avoid delaying the drawing. The parameter `attempt`
+    changes when the user runs a query again, but not when the browser polls for its answer.
 
     Raises:
         InvalidOptionError: the query has no answer; the message says why.
