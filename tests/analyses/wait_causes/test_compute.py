@@ -130,7 +130,7 @@ def test_the_data_parallel_recording_names_the_function_that_sleeps():
 
 
 def test_one_rank_alone_says_what_is_missing():
-    """If only one of two ranks is opened, causes are unknown; a finding says how much communication may be waiting."""
+    """With only one of two ranks, causes are unknown; a finding says how much of the communication may be waiting."""
     trace = after_a_barrier(30, 70).build().select([1])
     result = wait_causes(trace)
     assert result.per_cause.is_empty()

@@ -48,7 +48,7 @@ def test_equal_distances_become_a_range(ranks, compacted) -> None:
 
 
 def test_listed_ranks_give_the_group_of_a_call() -> None:
-    """Calls of one group get the same number; a call without args gets none."""
+    """Calls of one group get the same group number; a call without args gets no number."""
     numbers, groups = groups_of_calls(
         _args(
             ["[0, 2]", 2, "mesh_dp", None, None],
