@@ -133,7 +133,7 @@ def test_sequences_are_equal(case: Case) -> None:
 
 
 def delays(case: Case, rank: int) -> dict[tuple[str, str], tuple[int, float, float]]:
-    """Return the count and mean delays (µs) of each aten operator and sequence; HTA lists only aten operators."""
+    """Return count and mean delays (µs) for each aten operator and kernel sequence; HTA lists only aten operators."""
     table = operator_kernels(case.trace.select([rank])).per_sequence
     means = pl.col("mean_operator_to_launch_ns", "mean_launch_to_kernel_ns") / 1_000
     rows = (

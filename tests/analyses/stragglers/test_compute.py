@@ -233,7 +233,7 @@ def test_communication_ids_have_priority_over_order() -> None:
 
 
 def test_kinds_with_different_counts_per_rank_are_left_out() -> None:
-    """Rank 0 has two all-reduces without numbers and rank 1 has one, so they cannot be matched."""
+    """Rank 0 has two all-reduces without sequence numbers, and rank 1 has only one, so they cannot be matched."""
     name = "ncclKernel_AllReduce_RING_LL_Sum_float(int)"
     builder = TraceBuilder().kernel(name, start_us=0, duration_us=5).kernel(name, start_us=10, duration_us=5)
     builder.rank(1).kernel(name, start_us=0, duration_us=5)

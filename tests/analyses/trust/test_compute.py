@@ -95,7 +95,7 @@ def test_numbers_of_graphs_tell_graphs_apart() -> None:
 
 
 def test_a_chain_of_graphs_may_end_differently() -> None:
-    """The first and the last replay have fewer kernels but may belong to other graphs, so they are not incomplete."""
+    """The first and the last replay have fewer kernels but may belong to other graphs, so there is no doubt."""
     assert doubts(with_graphs(1, 3, 3, 3, 3, 2)) == []
 
 

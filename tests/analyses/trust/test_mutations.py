@@ -231,7 +231,7 @@ def test_a_rank_with_another_header(tmp_path: Path, header: dict[str, object], r
 
 
 def test_a_rank_without_a_file(tmp_path: Path) -> None:
-    """If only two of four ranks have files, `missing_ranks` reports this; a single file is not reported."""
+    """If only two of four ranks have files, `missing_ranks` reports this, but not if only one has a file."""
     infos = [{"backend": "nccl", "rank": rank, "world_size": 4} for rank in (0, 1)]
     ranks = [{**recorded("two_ranks-data_parallel", info["rank"]), "distributedInfo": info} for info in infos]
 

@@ -55,7 +55,7 @@ def test_every_rank_that_waits_has_its_own_cost():
 
 
 def test_a_rank_that_waited_passes_the_cost_on():
-    """Rank 2 computes 100 µs longer; rank 1 waits for rank 2 and makes rank 0 wait, but rank 2 is the cause of both."""
+    """Rank 2 computes 100 µs longer; rank 1 waits for rank 2 and makes rank 0 wait, but rank 2 causes both waits."""
     builder = TraceBuilder()
     for rank, length_us in ((0, 20), (1, 20), (2, 120)):
         builder.rank(rank).header(host_name="node-1").step(1, 0, 200)

@@ -48,7 +48,7 @@ def test_calls_at_the_same_time_on_all_ranks_belong_to_the_whole_job() -> None:
 
 
 def test_calls_at_the_same_time_on_two_ranks_belong_to_their_group() -> None:
-    """Ranks 0 and 1 communicate while ranks 2 and 3 do not, so the pairs are the groups."""
+    """Ranks 0 and 1 communicate while ranks 2 and 3 do not, and vice versa, so each pair is a group."""
     first, second = [0, 200, 400, 600], [100, 300, 500, 700]
 
     matching = match(_job([first, first, second, second]))
