@@ -1,9 +1,9 @@
 """Comparison of our results for real traces with HTA's (traceinsight 0.6.1), including deliberate differences.
 
 HTA reports µs. For traces in whole µs, our nanoseconds are exactly a thousand times HTA's numbers. For traces in
-nanoseconds, HTA rounds the times; the goldens `__nsfull` were made without this rounding, so they differ from ours only
-by the precision of doubles. HTA leaves out the last step, and `before_last_step` does the same here; the goldens
-`__last` include the last step.
+nanoseconds, HTA rounds the times. The goldens that end in `__nsfull` were made without this rounding, so they differ
+from our numbers only by the precision of doubles. HTA leaves out the last step, and `before_last_step` does the same
+here; the goldens that end in `__last` include the last step.
 
 Where HTA is known to be wrong, the test checks how the numbers differ, and its docstring says why.
 """
@@ -123,7 +123,7 @@ def temporal_rows(case: Case) -> tuple[list[tuple[object, ...]], list[tuple[obje
 
 
 def state_lengths(case: Case) -> tuple[dict[str, float], dict[str, int]]:
-    """Return our states and HTA's in µs, summed over ranks, without states of 0 µs."""
+    """Return the time of each of our states and of HTA's, in µs, summed over ranks; leave out states of 0 µs."""
     ours = kernel_breakdown(case.trace).per_state.group_by("state").agg(pl.col("total_ns").sum() / 1_000)
     theirs = case.table("get_gpu_kernel_breakdown.0").filter(pl.col("sum") > 0)
     names = theirs["kernel_type"].str.to_lowercase().str.replace_all(" overlapping ", " + ", literal=True)
@@ -131,7 +131,7 @@ def state_lengths(case: Case) -> tuple[dict[str, float], dict[str, int]]:
 
 
 def kernel_statistics(case: Case) -> pl.DataFrame:
-    """Return a table with our and HTA's statistics of each kernel, in µs; the golden `all` does not group kernels."""
+    """Return our and HTA's statistics of each kernel, in µs; the golden `all` lists every kernel, however short."""
     ours = kernel_breakdown(case.trace).per_kernel.rename({"kernel_kind": "kernel_type"})
     theirs = case.table("get_gpu_kernel_breakdown.all.1").with_columns(pl.col("kernel_type").str.to_lowercase())
     scaled = ours.with_columns(pl.col("^.*_ns$") / 1_000)
@@ -230,11 +230,11 @@ def _overlap_ns(rank_trace: RankTrace, stream: int) -> int:
 
 @golden_cases(*WHOLE_MICROSECONDS, *NANOSECONDS, *WITH_SYNC_ROWS)
 def test_the_host_is_blamed_for_the_same_gaps_but_only_until_the_launch(case: Case) -> None:
-    """If work is launched in the gap before it, HTA counts the whole gap as host wait; we count it up to the launch.
+    """If work is launched during the gap before it, HTA counts all of the gap as host wait; we stop at the launch.
 
-    The number of such gaps agrees, and our host wait is at most HTA's. The test tolerates gaps that HTA misjudges: if
+    We find as many such gaps as HTA, but our host wait is at most HTA's. The test tolerates gaps that HTA misjudges: if
     the launch is unknown, HTA takes the time of event 0 as the launch; if the launch is within 0.25 µs of the gap's
-    start, HTA's doubles (µs since 1970) are too coarse to order the two.
+    start, HTA's doubles (µs since 1970) are too coarse to tell which came first.
     """
     result = idle_time(case.trace).per_stream.filter(category="host_wait")
     for rank, rank_trace in case.trace.ranks.items():

@@ -133,7 +133,7 @@ def test_sequences_are_equal(case: Case) -> None:
 
 
 def delays(case: Case, rank: int) -> dict[tuple[str, str], tuple[int, float, float]]:
-    """Return the count and mean delays (µs) of each aten operator and sequence; HTA lists only aten operators."""
+    """Return count and mean delays (µs) for each aten operator and kernel sequence; HTA lists only aten operators."""
     table = operator_kernels(case.trace.select([rank])).per_sequence
     means = pl.col("mean_operator_to_launch_ns", "mean_launch_to_kernel_ns") / 1_000
     rows = (
@@ -155,7 +155,7 @@ def delays(case: Case, rank: int) -> dict[tuple[str, str], tuple[int, float, flo
     *WITH_SYNC_ROWS,
 )
 def test_operators_and_their_kernels_are_equal(case: Case) -> None:
-    """Sequences, counts and delays of the first rank equal HTA's; for later ranks, HTA also includes earlier ranks."""
+    """Sequences, counts and delays of the first rank equal HTA's; HTA's tables of later ranks include earlier ranks."""
     rank = next(iter(case.trace.ranks))
     theirs = {row[:2]: row[2:] for row in case.table(f"get_aten_op_kernels_and_delay.rank{rank}").rows()}
     ours = delays(case, rank)
@@ -167,7 +167,7 @@ def test_operators_and_their_kernels_are_equal(case: Case) -> None:
 
 @golden_cases("trace_filter")
 def test_of_operators_that_begin_together_the_inner_one_launched(case: Case) -> None:
-    """aten::mm begins in the same µs as aten::matmul around it; HTA sometimes counts its kernels under aten::matmul."""
+    """aten::mm and its parent aten::matmul begin in the same µs, so HTA assigns some kernels of aten::mm to it."""
     theirs = {row[:2]: row[2] for row in case.table("get_aten_op_kernels_and_delay.rank0").rows()}
     ours = {key: count for key, (count, *_) in delays(case, 0).items()}
 

@@ -24,7 +24,7 @@ RANKS = 3
 
 @pytest.fixture(scope="module")
 def job(tmp_path_factory) -> tuple[Trace, JobTruth]:
-    """Return the trace and the truth of a job of three ranks whose last rank is slow."""
+    """Return the trace and the plan (the true times) of a job of three ranks, of which the last is slow."""
     folder = tmp_path_factory.mktemp("job")
     truth = write_job(folder, ranks=RANKS, steps=2, layers=2, seed=1)
     return open_trace(folder, cache=False), truth

@@ -63,7 +63,7 @@ def test_edge_cases_have_the_numbers_of_the_plugin(name, goldens, tmp_path) -> N
 
 @pytest.mark.parametrize("name", ["nccl_all_to_all_not_known", "nccl_and_gloo_both"])
 def test_where_the_plugin_has_no_view_there_is_no_communication(name, goldens, tmp_path) -> None:
-    """With `compat`, a file with an unknown NCCL name, or with both NCCL and gloo, has no communication."""
+    """With `compat`, no communication is reported for a file with an unknown NCCL name or with both NCCL and gloo."""
     trace = opened({goldens / "tb_edge" / name / "input.pt.trace.json": "worker0"}, tmp_path)
     result = distributed(trace, compat="torch_tb_profiler")
     assert result.per_operation.is_empty()
@@ -71,7 +71,7 @@ def test_where_the_plugin_has_no_view_there_is_no_communication(name, goldens, t
 
 
 def test_two_libraries_and_unknown_names_count_by_default(goldens, tmp_path) -> None:
-    """Without `compat`, 50 µs of an unknown NCCL kernel and 12 µs of gloo beside NCCL calls count as communication."""
+    """By default, unknown NCCL kernels (50 µs) and gloo calls beside NCCL calls (12 µs) count as communication."""
     folder = goldens / "tb_edge"
     kernels = {folder / "nccl_all_to_all_not_known" / "input.pt.trace.json": "worker0"}
     hosts = {folder / "nccl_and_gloo_both" / "input.pt.trace.json": "worker0"}
@@ -181,7 +181,7 @@ def operations(result: Distributed, workers: dict[int, str]) -> dict[str, dict[s
 
 
 def expect_devices(result: Distributed, tree: Any) -> None:
-    """Assert that the devices equal the plugin's tree, which is empty if the file describes no device."""
+    """Assert that our devices equal those in the plugin's tree, which is empty if the file describes no device."""
     if not tree:
         assert result.per_device["device_name"].null_count() == len(result.per_device)
         return

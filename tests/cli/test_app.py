@@ -136,7 +136,7 @@ def test_characters_that_stdout_cannot_encode_become_question_marks(tmp_path) ->
 
 
 def test_advice_is_another_name_of_diagnose(monkeypatch, capsys) -> None:
-    """`advice`, a name from the TensorBoard plugin, prints the diagnosis; the help of `holotrace` omits it."""
+    """`advice`, a name from the TensorBoard plugin, prints the diagnosis; the help of `holotrace` omits this name."""
     monkeypatch.setattr(sys, "argv", ["holotrace", "advice", "--help"])
     main()
     assert "Why is the job slow" in capsys.readouterr().out

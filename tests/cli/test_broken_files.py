@@ -1,4 +1,4 @@
-"""On a broken file, every command succeeds or fails with a one-line error, and reports lost events."""
+"""On a broken file, every command succeeds or fails with a one-line error; lost events are reported."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ def failures(commands: dict[str, list[str]], job: Path, out: Path, monkeypatch, 
 
 @EACH_FILE
 def test_every_command_answers_or_fails_with_one_line(name, folder, tmp_path, monkeypatch, capsys) -> None:
-    """A command given a broken file exits with 0, or with 1 and one line; it never prints a traceback."""
+    """A command given a broken file exits with 0, or with 1 and a one-line error; it never prints a traceback."""
     assert failures(OF_THE_JOB, folder / name, tmp_path, monkeypatch, capsys) == {}
 
 
@@ -140,7 +140,7 @@ def shown(question: Analysis, trace: Trace, settings: dict[str, str]) -> str:
 
 @pytest.mark.parametrize("name", LOSING)
 def test_the_summary_begins_with_the_loss(name, folder, monkeypatch, capsys) -> None:
-    """`holotrace check --strict` fails, and the first line of the summary says what was lost."""
+    """If events were lost, `holotrace check --strict` fails, and the first line of the summary reports the loss."""
     code, checked, _ = run(["check", "{job}", "--strict"], {"job": folder / name}, monkeypatch, capsys)
     _, summary, errors = run(["summary", "{job}"], {"job": folder / name}, monkeypatch, capsys)
     first = (errors + summary).splitlines()[0]

@@ -119,7 +119,7 @@ def test_every_analysis_prints_json(job, analysis) -> None:
 
 
 def test_unknown_numbers_are_null_in_json(job) -> None:
-    """JSON shows NaN as null: rank 1 does not communicate, so its share is unknown."""
+    """JSON shows NaN as null: rank 1 does not communicate, so the overlapped share of its communication is unknown."""
     rows = json.loads(run("communication-overlap", job, "--json"))["per_rank"]
     assert [row["overlap_fraction"] for row in rows] == [0.5, None]
 
@@ -170,7 +170,7 @@ def test_a_summary_names_a_skipped_file(job) -> None:
 
 @pytest.mark.slow
 def test_a_report_shows_the_file_that_fails_late(job, tmp_path) -> None:
-    """The report starts with the file that could not be read; the verdict on the other ranks follows."""
+    """The output and the report start with a warning about the unreadable file; the verdict on other ranks follows."""
     (Path(job) / "rank7.json").write_text('[{"no": "event"}]', encoding="utf-8")
     lines = run("report", job, "-o", str(tmp_path / "r.html")).splitlines()
     doubt = "1 file could not be read and is missing here: rank7.json (is not a profiler trace: none of its elements is an event)."
@@ -243,7 +243,7 @@ def test_the_report_command_writes_the_file_and_prints_the_verdict(job, tmp_path
 
 
 def test_check_describes_each_file(tmp_path) -> None:
-    """`check` prints where each file's rank comes from, its options and events, and the skipped files."""
+    """For each file, `check` prints the options, the events, and where the rank comes from; it lists skipped files."""
     builder = gpu_job().rank(0).header(with_stack=1)
     builder.write(tmp_path / "job")
     (tmp_path / "job" / "notes.txt").write_text("hello")
@@ -265,7 +265,7 @@ def test_check_lists_repairs(tmp_path) -> None:
 
 
 def test_check_prints_json(tmp_path) -> None:
-    """`check --json` prints the verdict, each file's rank and where the rank comes from, and the skipped files."""
+    """`check --json` prints the verdict, the rank of each file with its origin, and the skipped files."""
     gpu_job().write(tmp_path / "job")
     answer = json.loads(run("check", str(tmp_path / "job"), "--json"))
     assert list(answer) == ["verdict", "files", "skipped_files"]
@@ -298,5 +298,5 @@ def test_every_command_has_help(command) -> None:
 
 
 def test_the_version_is_an_option_of_the_application() -> None:
-    """`--version` also works through typer's parser."""
+    """`--version` also works if typer parses the arguments."""
     assert run("--version").startswith("holotrace ")

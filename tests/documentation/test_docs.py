@@ -96,7 +96,7 @@ def test_every_environment_variable_is_documented() -> None:
 
 
 def test_every_error_is_documented() -> None:
-    """The error reference lists each error class together with its last base class."""
+    """The error reference lists each error class together with the last of its base classes."""
     text = (DOCS / "reference" / "errors.md").read_text(encoding="utf-8")
     classes = [
         value for value in vars(errors).values() if isinstance(value, type) and issubclass(value, errors.HolotraceError)
@@ -122,7 +122,7 @@ def test_the_pictures_are_small_enough_for_a_repository() -> None:
 
 
 def test_the_picture_of_the_layers_shows_every_module() -> None:
-    """`python scripts/pictures/layers.py` draws the layers in the contract that lint-imports checks."""
+    """The picture shows each module of the import contract; `python scripts/pictures/layers.py` draws it."""
     pytest.importorskip("tomllib")
     drawn = re.findall(r'font-weight="600"[^>]*>(\w+)<', (DOCS / "images" / "layers.svg").read_text(encoding="utf-8"))
     assert drawn == [module for layer in script("pictures/layers").contract() for module in layer]

@@ -26,7 +26,7 @@ def test_rows_are_named_at_their_numbers() -> None:
 
 
 def test_a_single_column_is_not_as_wide_as_the_figure() -> None:
-    """A single column is as wide as each of eight columns would be; nine columns fill the width of the figure."""
+    """A single column is as wide as one of eight columns in a figure; nine columns fill the width of the figure."""
     assert column_axis(["0"], "step")["range"] == [-0.5, 7.5]
     assert column_axis(list("012345678"), "step")["range"] == [-0.5, 8.5]
 

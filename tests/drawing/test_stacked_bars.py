@@ -20,7 +20,7 @@ from holotrace.drawing.stacked_bars import (
 
 
 def test_rows_name_the_device_only_where_a_rank_has_several() -> None:
-    """A row is `rank 1` if each rank has one device, and `rank 0 · device 1` if a rank has several."""
+    """Rows are named like `rank 1` if each rank has one device, and like `rank 0 · device 1` if a rank has several."""
     one = pl.DataFrame({"rank": [0, 1], "device": [0, 1]})
     several = pl.DataFrame({"rank": [0, 0], "device": [0, 1]})
     assert rows_of(one).keys == ["rank 0", "rank 1"]
@@ -28,7 +28,7 @@ def test_rows_name_the_device_only_where_a_rank_has_several() -> None:
 
 
 def test_rows_name_the_stream() -> None:
-    """Two streams of a rank get two rows, each named by rank and stream."""
+    """Two streams of a rank get two rows, each named after its rank and stream."""
     assert rows_of(pl.DataFrame({"rank": [0, 0], "device": [0, 0], "stream": [7, 20]})).keys == [
         "rank 0 · stream 7",
         "rank 0 · stream 20",

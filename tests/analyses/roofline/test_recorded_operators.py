@@ -1,4 +1,4 @@
-"""Tests of the lower bounds of operators recorded on an H100: only cached data explains times below them."""
+"""Tests of the lower bounds of operators recorded on an H100: only operators with cached data are faster."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ FASTER_THAN_MEMORY = {
     "two_ranks-sharded": {"aten::copy_", "aten::split_with_sizes_copy"},
     "two_ranks-tensor_parallel": {"aten::add_", "aten::gelu", "aten::mul"},
 }
-"""For each recording, the operators that exceed the memory bandwidth because their data is in the cache."""
+"""For each recording, the operators that move data faster than the memory can, because the data is cached."""
 
 
 @pytest.fixture(params=sorted(FASTER_THAN_MEMORY))
@@ -37,7 +37,7 @@ def recording(request) -> tuple[str, Roofline]:
 
 
 def test_only_the_cache_is_faster_than_a_lower_bound(recording) -> None:
-    """Operators that take less time than their lower bound are memory-bound, and the cache can explain their time."""
+    """Operators that are faster than their lower bound are memory-bound, and cached data can explain this."""
     name, result = recording
     above = result.per_operator.filter(pl.col("floor_ns") > pl.col("busy_ns"))
     beyond_cache = pl.col("call_count") * (pl.col("bytes_moved") - 2 * CACHE_BYTES) / BYTES_PER_S * 1e9
@@ -47,7 +47,7 @@ def test_only_the_cache_is_faster_than_a_lower_bound(recording) -> None:
 
 
 def test_no_share_above_one_is_silent(recording) -> None:
-    """Each row whose lower bound exceeds its time has a contradiction, and a finding per rank counts these rows."""
+    """If the lower bound of a row exceeds its time, `contradiction` is set, and a finding per rank counts such rows."""
     _, result = recording
     is_above = result.per_operator["floor_ns"] > result.per_operator["busy_ns"]
     assert is_above.fill_null(value=False).equals(result.per_operator["contradiction"].is_not_null())
@@ -57,7 +57,7 @@ def test_no_share_above_one_is_silent(recording) -> None:
 
 
 def test_a_tensor_parallel_rank_computes_its_part_of_a_product() -> None:
-    """Two ranks divide 4,096 columns, so each product has 2,048 columns, not the 4,096 of the DTensor."""
+    """Two ranks divide 4,096 columns, so each matrix product has 2,048 columns, not 4,096 like the whole DTensor."""
     products = roofline(recorded("two_ranks-tensor_parallel")).per_operator.filter(operator="aten::mm")
     assert not products["input_shape"].str.contains("4096").any()
     assert products["input_shape"].str.contains("2048").all()

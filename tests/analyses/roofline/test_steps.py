@@ -23,7 +23,7 @@ def unknown_reasons(result: Roofline) -> set[str]:
 
 
 def job() -> TraceBuilder:
-    """Return a step of 10 ms with one product in the forward pass, its recomputation, and the product of a gradient."""
+    """Return a step of 10 ms with three matrix products: a forward one, its recomputation, and one for a gradient."""
     builder = TraceBuilder().header(**H100).step(1, 0, 10_000)
     builder.operator("aten::mm", start_us=0, duration_us=10, args=PRODUCT)
     builder.kernel("nvjet_a", start_us=100, duration_us=2_000, launch_us=1)
@@ -46,7 +46,7 @@ def test_utilization_of_a_step() -> None:
 
 
 def test_without_steps_the_recording_is_one() -> None:
-    """Without steps, there is one row, with a null step and the length of the recording."""
+    """Without steps, one row describes the whole recording; its step is null."""
     builder = TraceBuilder().header(**H100).operator("aten::mm", start_us=0, duration_us=10, args=PRODUCT)
     builder.kernel("nvjet_a", start_us=2_000, duration_us=2_000, launch_us=1)
     row = roofline(builder.build()).per_step.row(0, named=True)
@@ -115,7 +115,7 @@ def test_utilization_of_real_training(name, precision, mfu) -> None:
     "name", ["operators", "images", "generation", "small", "training-not_fused", "two_ranks-experts"]
 )
 def test_lower_bounds_of_real_jobs_hold_or_are_contradicted(name) -> None:
-    """Costs are known for at least 90 % of the time; operators faster than their bound have a contradiction."""
+    """Costs are known for at least 90 % of the time; operators faster than their bound are reported."""
     result = roofline(holotrace.open_trace(JOBS / name))
     assert result.per_rank["covered_fraction"].min() >= 0.9
     above = result.per_operator.filter(result.per_operator["roofline_fraction"] > 1)

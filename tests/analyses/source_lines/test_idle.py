@@ -1,4 +1,4 @@
-"""Tests of the device idle time of each line, compared with a slow count, microsecond by microsecond."""
+"""Tests of the device idle time of each line, compared with a slow reference that checks every microsecond."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def slow(functions, calls, kernels) -> Counter[int | None]:
     """Return the idle time (µs) of each line."""
 
     def line_at(thread: int, moment: int) -> tuple[bool, int | None]:
-        """Return whether the thread is active at this time, and the line that it runs."""
+        """Return whether the thread is active at this time, and which line it runs."""
         for number, (of_thread, start, length) in enumerate(functions):
             if of_thread == thread and start <= moment < start + length:
                 return True, number + 2

@@ -131,7 +131,7 @@ def test_annotations_can_replace_steps() -> None:
 
 
 def test_findings_name_what_was_not_recorded() -> None:
-    """Findings name missing steps, GPU work and operators, and final steps whose device work was not recorded."""
+    """Findings report missing steps, GPU work or operators, and final steps whose device work was not recorded."""
     cut = TraceBuilder().operator("a", start_us=0, duration_us=1).step(1, 0, 9).step(2, 10, 9)
     cut.kernel("k", start_us=5, duration_us=1, launch_us=2)
     builder = cut.rank(1).kernel("k", start_us=0, duration_us=9).rank(2).operator("a", start_us=0, duration_us=9)

@@ -54,14 +54,14 @@ def test_time_outside_all_categories_is_named_after_the_innermost_python_functio
 
 
 def test_a_function_is_compared_over_steps_whatever_its_object():
-    """Each step waits for a different queue object, but addresses are ignored, so these are calls of one function."""
+    """Each step waits for a different queue object, but addresses are ignored, so all waits count as one function."""
     jitter = job(sleep_us=(20, 20, 320, 20, 20), name="<built-in method get of Queue object at 0x7f0{}>").jitter
     apart = jitter.filter(step_kind="outlier").select("step", "event", "event_excess_ns")
     assert apart.rows() == [(2, "<built-in method get>", 300_000)]
 
 
 def test_without_python_functions_the_event_is_unknown():
-    """Without recorded Python functions, only the category is known, and the event is null."""
+    """Without recorded Python functions, only the category that took longer is known, and the event is null."""
     builder = TraceBuilder()
     for number, start_us in enumerate((0, 100, 200, 300, 400)):
         builder.step(number, start_us, 100 if number < 4 else 900)
@@ -80,7 +80,7 @@ def test_few_steps_and_small_differences_are_steady(gemm_us):
 
 @given(st.lists(st.integers(20, 2_000), min_size=1, max_size=9))
 def test_excess_is_the_distance_to_the_median_of_the_steady_steps(gemm_us):
-    """For random steps, at least half of the steady steps take at most the typical time, and warm-up comes first."""
+    """For random steps, at least half of the steady steps take at most the typical time; warm-up steps come first."""
     jitter = job(gemm_us, [0] * len(gemm_us)).jitter
     steady = jitter.filter(step_kind="steady")
     assert 2 * (steady["excess_ns"] <= 0).sum() >= len(steady) > 0

@@ -130,7 +130,7 @@ def test_a_trace_is_divided_at_its_communication() -> None:
 
 
 def test_a_trace_without_communication_has_only_computation() -> None:
-    """A single rank cannot be compared with others, so the slowdown is 1, and the answer asks for all ranks."""
+    """A single rank cannot be compared with others, so the slowdown is 1; the answer says to open all ranks."""
     result = straggler_cost(TraceBuilder().kernel("gemm", start_us=0, duration_us=5).build())
 
     assert result.slowdown == 1

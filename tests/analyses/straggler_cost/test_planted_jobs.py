@@ -59,7 +59,7 @@ def test_the_late_rank_is_the_slowest_worker(name: str, tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_waiting_for_a_rank_that_is_not_recorded_is_charged_to_nobody(tmp_path: Path) -> None:
-    """Rank 4 is slow, and rank 15 waits for it but was not recorded; ranks that wait for rank 15 do not look slow."""
+    """Rank 4 is slow. Rank 15 was not recorded but waits for rank 4; ranks that wait for rank 15 do not look slow."""
     result = _cost(MISSING, tmp_path)
 
     assert result.per_worker["rank"][0] == 4

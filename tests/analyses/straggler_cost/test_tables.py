@@ -10,7 +10,7 @@ from operations import drawn, pipelined_step
 
 
 def test_every_table_prints() -> None:
-    """Every view can be printed; the first view has the slowdown of the job and the shares in percent."""
+    """Every view can be printed; the first view shows the slowdown of the job, and shares of the loss in percent."""
     result = straggler_cost(pipelined_step(2, 3, 2, drawn(0)))
 
     printed = {view.caption: print_view(view, result, 10) for view in VIEWS}

@@ -80,7 +80,7 @@ def test_the_rank_with_the_shortest_time_in_a_collective_came_last() -> None:
 
 
 def test_on_one_clock_waiting_ends_with_the_last_arrival() -> None:
-    """Rank 0 waits 40 µs until rank 1 arrives; from the durations alone, its wait would be 50 - 20 = 30 µs."""
+    """Rank 0 waits 40 µs until rank 1 arrives; calculated from durations alone, the wait would be 50 - 20 = 30 µs."""
     builder = TraceBuilder().header(host_name="node-a").collective(start_us=0, duration_us=50)
     builder.rank(1).header(host_name="node-a").collective(start_us=40, duration_us=20)
     trace = builder.build()
@@ -140,7 +140,7 @@ def test_a_rank_that_waits_where_it_cannot_be_compared_may_not_be_the_cause() ->
 
 
 def test_the_slow_ranks_of_real_jobs(real_traces) -> None:
-    """In a DDP job, rank 3 sleeps; in a pipeline, rank 2 sleeps, and rank 0 arrives last too because it waits."""
+    """In a DDP job, rank 3 sleeps; in a pipeline, rank 2 sleeps, so rank 0, which waits for rank 2, is also late."""
     for name, slow, last in (("ddp_gloo_4rank", [3], [3]), ("pipeline_gloo_4rank", [2], [0, 2])):
         ranks = stragglers(opened(real_traces / name)).per_rank
         assert ranks.filter("is_cause")["rank"].to_list() == slow
@@ -158,7 +158,7 @@ def test_a_pipeline_stage_that_waits_for_another_is_a_victim(real_traces) -> Non
 
 
 def test_groups_of_the_same_name_are_distinguished_by_their_ranks() -> None:
-    """Ranks 0 and 1 are in different groups with the same name, so nothing is compared."""
+    """Ranks 0 and 1 are in different groups with the same name, so their collectives are not compared."""
     builder = TraceBuilder().collective(start_us=0, duration_us=5, group="1", group_ranks=(0, 2))
     builder.rank(1).collective(start_us=0, duration_us=50, group="1", group_ranks=(1, 3))
     result = stragglers(builder.build())
@@ -223,7 +223,7 @@ def test_kernels_without_numbers_are_matched_by_order(name) -> None:
 
 
 def test_communication_ids_have_priority_over_order() -> None:
-    """Communication ids show that rank 1's only collective is the second collective of rank 0."""
+    """Communication ids show that rank 1's only collective matches the second collective of rank 0, not the first."""
     args = {"Seq": None, "Process Group Ranks": None}
     builder = TraceBuilder().collective(start_us=0, duration_us=5, args={**args, "Comms Id": 11})
     builder.collective(start_us=50, duration_us=30, args={**args, "Comms Id": 12})
@@ -233,7 +233,7 @@ def test_communication_ids_have_priority_over_order() -> None:
 
 
 def test_kinds_with_different_counts_per_rank_are_left_out() -> None:
-    """Rank 0 has two all-reduces without numbers and rank 1 has one, so they cannot be matched."""
+    """Rank 0 has two all-reduces without sequence numbers, and rank 1 has only one, so they cannot be matched."""
     name = "ncclKernel_AllReduce_RING_LL_Sum_float(int)"
     builder = TraceBuilder().kernel(name, start_us=0, duration_us=5).kernel(name, start_us=10, duration_us=5)
     builder.rank(1).kernel(name, start_us=0, duration_us=5)

@@ -130,7 +130,7 @@ def test_a_job_on_cpus_alone_is_an_error_that_says_so(real_traces) -> None:
 
 
 def test_waiting_is_idle() -> None:
-    """A synchronisation counts as idle time between two kernels; after them, it does not extend the window."""
+    """Synchronisation between two kernels counts as idle time; after the last kernel, it is outside of the window."""
     builder = (
         TraceBuilder()
         .kernel("a", start_us=0, duration_us=10)
@@ -154,7 +154,7 @@ def test_amd_stream_0_is_measured() -> None:
 
 
 def test_processes_give_the_same_table() -> None:
-    """Kernel rules added in this process also apply in worker processes, so both give the same table."""
+    """Kernel rules added in this process also apply in worker processes, so the table is the same with workers."""
     builder = TraceBuilder()
     for rank in range(3):
         builder.rank(rank).kernel("my_ring", start_us=rank, duration_us=2).kernel("gemm", start_us=9, duration_us=1)

@@ -37,7 +37,7 @@ def test_a_sound_job_can_be_trusted() -> None:
 
 
 def test_idle_time_of_an_incomplete_replay_is_unknown() -> None:
-    """The third of five replays has no kernels, so the 120 µs until the fourth replay starts its work are unknown."""
+    """The third of five replays has no kernels, so the 120 µs until the first kernel of the fourth count as unknown."""
     builder = with_graphs(3, 3, 0, 3, 3)
     assert doubts(builder) == [(0, "incomplete_graph_replays", 200_000, 320_000, 120_000, 1)]
     (row,) = trust(builder.build()).per_rank.rows(named=True)
@@ -82,7 +82,7 @@ def test_complete_replays_leave_nothing_unknown() -> None:
 
 
 def test_numbers_of_graphs_tell_graphs_apart() -> None:
-    """Graph ids show that one replay has fewer kernels than the other two replays of its graph."""
+    """Graph ids show that one of three replays of the same graph has fewer kernels than the other two."""
     builder = TraceBuilder()
     for replay, (graph, rows) in enumerate([(1, 3), (2, 2), (1, 3), (2, 2), (1, 2), (2, 2)]):
         call = {"start_us": 100 * replay, "duration_us": 5, "correlation": replay + 1}
@@ -95,7 +95,7 @@ def test_numbers_of_graphs_tell_graphs_apart() -> None:
 
 
 def test_a_chain_of_graphs_may_end_differently() -> None:
-    """The first and the last replay have fewer kernels but may belong to other graphs, so they are not incomplete."""
+    """The first and the last replay have fewer kernels but may belong to other graphs, so there is no doubt."""
     assert doubts(with_graphs(1, 3, 3, 3, 3, 2)) == []
 
 
@@ -118,7 +118,7 @@ def test_dependent_launches_may_overlap(launch) -> None:
 
 
 def test_work_before_its_launch() -> None:
-    """Two kernels begin 2 and 4 µs before their launches, so the clocks disagree by a median of 3 µs."""
+    """Two kernels begin 2 and 4 µs before their launches, so host and device clocks differ by a median of 3 µs."""
     builder = TraceBuilder().kernel("a", start_us=8, duration_us=1, launch_us=10)
     builder.kernel("b", start_us=16, duration_us=1, launch_us=20).kernel("c", start_us=40, duration_us=1, launch_us=30)
     (row,) = trust(builder.build()).doubts.rows(named=True)
@@ -146,7 +146,7 @@ def test_launches_at_the_edges_may_lack_work() -> None:
 
 
 def test_a_stream_wait_ends_before_its_work() -> None:
-    """The host waits for stream 7 until 50 µs, but a kernel on stream 7 runs until 100 µs; stream 8 does not matter."""
+    """The host waits for stream 7 until 50 µs, but a kernel on stream 7 runs until 100 µs; stream 8 is ignored."""
     builder = TraceBuilder().kernel("a", start_us=10, duration_us=90, launch_us=0)
     builder.kernel("b", start_us=10, duration_us=200, launch_us=2, stream=8)
     builder.sync("Stream Sync", start_us=30, duration_us=20)
@@ -154,7 +154,7 @@ def test_a_stream_wait_ends_before_its_work() -> None:
 
 
 def test_the_first_all_reduce_of_a_decode_window() -> None:
-    """As in Hyperloom#1292, the first of 64 all-reduces takes 15,747 of 16,805 ms, and the others 14.3 µs each."""
+    """As in Hyperloom#1292, the first of 64 all-reduces takes 15,747 ms of 16,805 ms, and the others 14.3 µs each."""
     builder = TraceBuilder().kernel("cross_device_reduce_2stage", start_us=0, duration_us=15_747_000)
     for call in range(1, 64):
         start_us = 15_747_000 + 16_000 * call

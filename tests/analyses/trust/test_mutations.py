@@ -90,7 +90,7 @@ def kernels_are_lost() -> tuple[str, Document]:
 
 
 def a_kernel_is_stretched() -> tuple[str, Document]:
-    """Stretch a kernel until 5 µs after the start of the next kernel on its stream."""
+    """Stretch a kernel so that it ends 5 µs after the start of the next kernel on its stream."""
     document = recorded("small")
     kernels = events(document, "kernel")
     first, second = kernels[100:102]
@@ -113,7 +113,7 @@ def a_kernel_is_too_early() -> tuple[str, Document]:
 
 
 def a_wait_ends_early() -> tuple[str, Document]:
-    """Stretch the last kernel until 100 µs after the end of the last cudaDeviceSynchronize."""
+    """Stretch the last kernel so that it ends 100 µs after the last cudaDeviceSynchronize."""
     document = recorded("training")
     [*_, wait] = [call for call in events(document, "cuda_runtime") if call["name"] == "cudaDeviceSynchronize"]
     kernel = max(device_work(document), key=lambda work: work["ts"] + work["dur"])
@@ -187,7 +187,7 @@ def test_the_recordings_are_healthy(name: str) -> None:
 
 
 def test_a_file_that_ends_early(tmp_path: Path) -> None:
-    """A file is cut off before its first kernel; the doubt says it is unknown whether the job used a GPU."""
+    """If a file is cut off before its first kernel, the doubt says it is unknown whether the job used a GPU."""
     text = gzip.decompress((RECORDINGS / "small" / "rank0.pt.trace.json.gz").read_bytes())
     (tmp_path / "rank0.json").write_bytes(text[: re.search(rb'"cat": "(kernel|gpu_)', text).start() - 300])
     doubts = holotrace.trust(holotrace.open_trace(tmp_path, cache=False)).doubts
@@ -210,7 +210,7 @@ def shifted(document: Document, by_us: float) -> Document:
 
 @pytest.mark.parametrize(("by_us", "rule"), [(3e6, "windows_apart"), (60e6, "different_jobs")])
 def test_a_rank_is_shifted(tmp_path: Path, by_us: float, rule: str) -> None:
-    """If rank 1 was recorded 3 s later, the recordings do not overlap; if 60 s later, it seems to be another job."""
+    """If rank 1 is recorded 3 s later, the recordings do not overlap; if 60 s later, the jobs seem to differ."""
     ranks = (recorded("two_ranks-data_parallel", rank) for rank in (0, 1))
     assert rules_of(tmp_path, next(ranks), shifted(next(ranks), by_us)) == [rule]
 
@@ -225,13 +225,13 @@ def test_a_rank_is_shifted(tmp_path: Path, by_us: float, rule: str) -> None:
     ],
 )
 def test_a_rank_with_another_header(tmp_path: Path, header: dict[str, object], rule: str) -> None:
-    """Another driver, profiler option or GPU model means other software; another world size means another job."""
+    """A different driver, option or GPU breaks `different_software`; a different world size breaks `different_jobs`."""
     ranks = [recorded("two_ranks-data_parallel", rank) for rank in (0, 1)]
     assert rules_of(tmp_path, ranks[0], {**ranks[1], **header}) == [rule]
 
 
 def test_a_rank_without_a_file(tmp_path: Path) -> None:
-    """If only two of four ranks have files, `missing_ranks` reports this; a single file is not reported."""
+    """If only two of four ranks have files, `missing_ranks` reports this, but not if only one has a file."""
     infos = [{"backend": "nccl", "rank": rank, "world_size": 4} for rank in (0, 1)]
     ranks = [{**recorded("two_ranks-data_parallel", info["rank"]), "distributedInfo": info} for info in infos]
 

@@ -113,7 +113,7 @@ def without_projection() -> TraceBuilder:
 
 
 def test_annotations_are_projected_where_the_profiler_did_not() -> None:
-    """If the trace has no GPU annotations, each annotation gets, on each stream, the kernels launched inside it."""
+    """Without GPU annotations in the trace, a kernel counts on its stream toward the annotation that launched it."""
     result = user_annotations(without_projection().build())
     table = result.per_annotation.filter(pl.col("side") == "gpu")
     columns = ("name", "call_count", "total_ns", "self_ns", "kernel_count")

@@ -55,7 +55,7 @@ def test_every_rank_that_waits_has_its_own_cost():
 
 
 def test_a_rank_that_waited_passes_the_cost_on():
-    """Rank 2 computes 100 µs longer; rank 1 waits for rank 2 and makes rank 0 wait, but rank 2 is the cause of both."""
+    """Rank 2 computes 100 µs longer; rank 1 waits for rank 2 and makes rank 0 wait, but rank 2 causes both waits."""
     builder = TraceBuilder()
     for rank, length_us in ((0, 20), (1, 20), (2, 120)):
         builder.rank(rank).header(host_name="node-1").step(1, 0, 200)
@@ -130,7 +130,7 @@ def test_the_data_parallel_recording_names_the_function_that_sleeps():
 
 
 def test_one_rank_alone_says_what_is_missing():
-    """If only one of two ranks is opened, causes are unknown; a finding says how much communication may be waiting."""
+    """With only one of two ranks, causes are unknown; a finding says how much of the communication may be waiting."""
     trace = after_a_barrier(30, 70).build().select([1])
     result = wait_causes(trace)
     assert result.per_cause.is_empty()

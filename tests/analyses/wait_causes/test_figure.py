@@ -29,7 +29,7 @@ def test_a_job_without_waits_gives_a_figure_that_says_so():
 
 
 def test_the_first_table_sums_steps_and_waiting_ranks():
-    """The gemm of rank 1 costs 200 µs in each of two steps, which become one row of 400 µs."""
+    """The gemm of rank 1 costs 200 µs in each of two steps; the table shows the sum, 400 µs, in one row."""
     table = causes(wait_causes(small_job()))
     assert table.select("cause_rank", "event", "cost_ns").rows() == [(1, "gemm", 400_000)]
 

@@ -9,7 +9,7 @@ from matrices import slow_except
 from planted_truth import compared
 
 SEEDS = (0, 5, 7, 9, 11, 12, 13, 16, 18, 20)
-"""These jobs use NCCL or gloo, all kinds of parallelism, one or several hosts, and complete or damaged recordings."""
+"""Together, these jobs cover NCCL, gloo, all kinds of parallelism, several hosts, and damaged recordings."""
 
 
 @pytest.mark.parametrize("seed", slow_except(SEEDS, (7, 13)))

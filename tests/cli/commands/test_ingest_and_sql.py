@@ -51,7 +51,7 @@ def test_ingest_counts_its_ranks(job, tmp_path) -> None:
 
 
 def test_ingest_reports_skipped_files(tmp_path) -> None:
-    """`ingest` skips an unreadable file and reports it; `check` reports it for the store too."""
+    """`ingest` skips an unreadable file and reports it; `check` on the store also reports this file."""
     gpu_job().write(tmp_path / "job")
     (tmp_path / "job" / "rank1.pt.trace.json").write_text("no trace")
     output = run("ingest", tmp_path / "job", "-o", tmp_path / "s")
@@ -84,7 +84,7 @@ def test_commands_that_write(job, store, tmp_path) -> None:
 
 
 def test_sql_prints_a_table(job, store) -> None:
-    """`sql` prints all digits of numbers, and names without changes; the output is the same for a job and its store."""
+    """`sql` prints numbers with all digits, and names unchanged; the output is the same for a job and its store."""
     lines = run("sql", job, QUERY).splitlines()
     assert lines[0] == "4 rows"
     assert lines[1].split() == ["rank", "name", "duration_ns"]
@@ -116,7 +116,7 @@ def test_sql_prints_text_formats(job) -> None:
     [("csv", pl.read_csv), ("json", pl.read_json), ("parquet", pl.read_parquet), ("arrow", pl.read_ipc)],
 )
 def test_sql_writes_files(ending, read, job, tmp_path) -> None:
-    """The suffix or `--format` decides the format of a file; only `--force` replaces an existing one."""
+    """The suffix or `--format` decides the format of the output; existing files are replaced only with `--force`."""
     target = tmp_path / f"rows.{ending}"
     assert run("sql", job, QUERY, "-o", target) == ""
     assert read(target).rows()[0] == (0, "gemm", 40_000)

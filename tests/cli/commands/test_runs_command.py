@@ -68,7 +68,7 @@ def test_an_empty_folder_is_reported(tmp_path) -> None:
 
 
 def test_a_store_is_not_a_folder_of_runs(tmp_path) -> None:
-    """`runs` lists a store as one skipped file, without the files inside."""
+    """`runs` lists a store as one skipped file, and does not list the files in the store."""
     holotrace.write_store(TraceBuilder().kernel("k", start_us=0, duration_us=1).build(), tmp_path / "job.store")
     for folder in (tmp_path, tmp_path / "job.store"):
         text = run(str(folder))

@@ -48,7 +48,7 @@ def test_tables_show_the_path_through_all_ranks(job) -> None:
 
 
 def test_json_holds_the_tables_and_the_prediction(job) -> None:
-    """The JSON has the step of 80 µs, both ranks, and a prediction whose unchanged replay also takes 80 µs."""
+    """The JSON contains the step of 80 µs, both ranks, and a prediction; the unchanged replay also takes 80 µs."""
     answer = json.loads(run(job, "--json", "--scale", "gemm=0.5"))
     assert answer["steps"][0]["duration_ns"] == 80_000
     assert answer["ranks"] == [0, 1]

@@ -110,7 +110,7 @@ def test_hosts_that_share_no_call_are_unknown() -> None:
 
 @pytest.mark.parametrize("family", ["broadcast", "reduce", "gather", "scatter", "unknown", "all_to_all"])
 def test_kinds_that_need_not_wait_do_not_bound_clocks(family) -> None:
-    """Such calls, and all-to-alls of unknown size, need not synchronise ranks, so no clock offset follows from them."""
+    """Calls of these kinds, and all-to-alls of unknown size, may not synchronise ranks, so they cannot align clocks."""
     found = clocks(calls_of(*every_10_us(20, 300, family=family)), TWO_HOSTS)
 
     assert found.per_host["offset_ns"].to_list() == [0, None]
@@ -176,7 +176,7 @@ def test_calls_matched_by_their_times_do_not_count() -> None:
 
 
 def test_a_host_that_sends_by_itself_starts_when_it_is_asked() -> None:
-    """Gloo records a send only after sending, so a receive that ends before the recorded start is no contradiction."""
+    """Gloo records a send only after sending, so a receive may end before the recorded start of its send."""
     rows = [
         row
         for number in range(10)
@@ -217,7 +217,7 @@ def test_whole_microseconds_widen_the_interval() -> None:
 
 @pytest.mark.parametrize("by_ns", [3_000_000, -3_000_000, 100_000_000_000])
 def test_a_clock_that_jumps_has_one_line_before_and_one_after(by_ns) -> None:
-    """The jump is reported with its size, and calls before and after it are aligned."""
+    """A jump of a clock is reported with its size, and calls before and after the jump are aligned."""
     job = simulated_calls(
         CallsOptions(hosts=4, operations=120, clock_offset_ns=1_000_000, clock_drift_ppb=20_000, seed=5)
     )
@@ -237,7 +237,7 @@ def test_a_clock_that_jumps_has_one_line_before_and_one_after(by_ns) -> None:
 
 
 def _jumped(seed: int) -> tuple[Clocks, str, int]:
-    """Return the clocks of a job, the host whose clock jumps by 0.2 to 3 ms, and the jump in ns."""
+    """Return the estimated clocks of a job, the host whose true clock jumps by 0.2 to 3 ms, and the jump in ns."""
     dice = np.random.default_rng(1_000 + seed)
     job = simulated_calls(
         CallsOptions(
@@ -311,7 +311,7 @@ def test_corrections_are_those_of_calls() -> None:
 
 
 def test_cycles_of_hosts_close() -> None:
-    """In a grid of hosts, the estimated differences around each cycle add up to less than 50 µs."""
+    """In a grid of hosts, the estimated clock differences around each cycle of hosts add up to less than 50 µs."""
     job = simulated_calls(CallsOptions(hosts=8, operations=150, topology="grid"))
 
     closure_error_ns = clocks(job.calls, job.hosts).closure_error_ns

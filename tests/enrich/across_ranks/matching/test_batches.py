@@ -84,7 +84,7 @@ def test_batches_that_connect_two_of_one_rank_stay_unmatched() -> None:
 
 
 def test_a_missing_batch_is_not_replaced_by_the_next_one() -> None:
-    """Rank 1 lacks one of two batches, so its other batch is not matched with a batch of rank 0 by order."""
+    """Rank 1 lacks one of two batches, so its other batch is not matched by order with a batch of rank 0."""
     of_ranks = {0: of_rank(_batch(1), _batch(1, at=100)), 1: of_rank(_batch(_from(0), at=100))}
 
     assert _operations(of_ranks) == []
@@ -92,7 +92,7 @@ def test_a_missing_batch_is_not_replaced_by_the_next_one() -> None:
 
 @pytest.mark.parametrize(("late", "count"), [(0, 2), (200, 0)])
 def test_without_partners_equal_counts_at_equal_times_match(late, count) -> None:
-    """Each of four ranks has two batches. They are matched by order unless one rank starts after the others end."""
+    """Four ranks have two batches each. They match by order unless one rank starts its own after the others end."""
     of_ranks = {
         rank: of_rank(
             *(_batch(at=1_000 * turn + (late if rank == 3 else rank), group=RING.number) for turn in (0, 1)),
@@ -132,7 +132,7 @@ def _request(builder: TraceBuilder, kind: str, peer: int, start_us: int) -> None
 
 
 def test_recorded_requests_name_the_partners_of_a_kernel() -> None:
-    """The kernel of `nccl:coalesced` has no args, so the requests before its launch name the peers."""
+    """The kernel of `nccl:coalesced` has no args, so the peers come from the requests recorded before its launch."""
     builder = TraceBuilder()
     for rank in range(3):
         builder.rank(rank).header(host_name="node-1")

@@ -39,7 +39,7 @@ def test_a_call_from_before_the_recording_has_no_operator() -> None:
 
 
 def test_outputs_come_before_inputs_except_in_place() -> None:
-    """The gloo range of `c10d::_allgather_base_(output, input)` gets the shape of the input, not the output."""
+    """The gloo range of `c10d::_allgather_base_(output, input)` has the shape of the input, not of the output."""
     args = {"Input Dims": [[16], [8], []], "Input type": ["float", "float", ""]}
     builder = TraceBuilder()
     for asked_us, start_us in ((1, 5), (2, 9)):

@@ -48,7 +48,7 @@ def test_equal_distances_become_a_range(ranks, compacted) -> None:
 
 
 def test_listed_ranks_give_the_group_of_a_call() -> None:
-    """Calls of one group get the same number; a call without args gets none."""
+    """Calls of one group get the same group number; a call without args gets no number."""
     numbers, groups = groups_of_calls(
         _args(
             ["[0, 2]", 2, "mesh_dp", None, None],
@@ -65,7 +65,7 @@ def test_listed_ranks_give_the_group_of_a_call() -> None:
 
 
 def test_a_call_without_ranks_belongs_to_the_whole_job_if_its_size_or_description_says_so() -> None:
-    """Old versions list no ranks for the default group, so its size or description identifies it."""
+    """Old versions of PyTorch list no ranks for the default group, so its size or description identifies it."""
     rows = _args(["[]", 128, None, None, None], [None, None, "default_pg", None, None], ["[]", 8, "", None, None])
 
     numbers, _ = groups_of_calls(rows, _header())

@@ -48,7 +48,7 @@ def test_calls_at_the_same_time_on_all_ranks_belong_to_the_whole_job() -> None:
 
 
 def test_calls_at_the_same_time_on_two_ranks_belong_to_their_group() -> None:
-    """Ranks 0 and 1 communicate while ranks 2 and 3 do not, so the pairs are the groups."""
+    """Ranks 0 and 1 communicate while ranks 2 and 3 do not, and vice versa, so each pair is a group."""
     first, second = [0, 200, 400, 600], [100, 300, 500, 700]
 
     matching = match(_job([first, first, second, second]))
@@ -74,7 +74,7 @@ def test_nothing_is_chosen_between_two_groups_that_fit_equally_well() -> None:
 
 
 def test_a_group_that_leaves_other_ranks_without_partner_is_not_chosen() -> None:
-    """Ranks 0 and 2 could form a group, but then ranks 1 and 3, which do not overlap, would have no partner."""
+    """Ranks 0 and 2 could form a group, but the remaining ranks 1 and 3 could not: their calls do not overlap."""
     starts = {0: 60, 1: 100, 2: 50, 3: 10}
 
     groups = _groups(_job([[starts[rank] + step for step in (0, 200, 400, 600)] for rank in range(4)]))
@@ -108,7 +108,7 @@ def test_a_missing_call_changes_nothing() -> None:
 
 @pytest.mark.parametrize(("world_size", "ranks"), [(2, [0, 1]), (None, [0, 1]), (8, [*range(8)])])
 def test_without_any_groups_all_ranks_of_the_job_are_one(world_size, ranks) -> None:
-    """In old traces without groups, all ranks form one group, including unrecorded ones if the job size is known."""
+    """In old traces without groups, all ranks form one group, including unrecorded ranks if the job size is known."""
     known = of_rank({"times": (0, 50)}, {"times": (100, 150)}, world_size=world_size)
 
     groups = match({0: known, 1: known}).groups
@@ -151,7 +151,7 @@ def _lock_step(arrival_us: float, *, is_whole_job: bool, seed: int):
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("arrival_us", [3, 30])
 def test_a_whole_job_is_told_from_groups_in_lock_step(arrival_us, seed) -> None:
-    """If the whole job is the group, all transfers take equally long, counted from the arrival of the last rank."""
+    """Counted from the arrival of the job's last rank, all transfers take equally long, so the whole job is chosen."""
     matching = match(_lock_step(arrival_us, is_whole_job=True, seed=seed))
 
     assert matching.groups.filter("is_inferred")["description"].to_list() == ["default_pg"]
@@ -160,7 +160,7 @@ def test_a_whole_job_is_told_from_groups_in_lock_step(arrival_us, seed) -> None:
 
 @pytest.mark.parametrize("seed", range(3))
 def test_groups_in_lock_step_show_in_the_time_of_their_transfers(seed) -> None:
-    """If the groups are pairs, all transfers take equally long, counted from the arrival of the pair's later rank."""
+    """Counted from the arrival of the later rank of each pair, transfers take equally long, so pairs are chosen."""
     matching = match(_lock_step(30, is_whole_job=False, seed=seed))
 
     assert matching.groups.filter("is_inferred")["description"].to_list() == ["mesh_tp", "mesh_tp"]

@@ -38,7 +38,7 @@ def test_equal_numbers_of_other_groups_or_families_are_other_operations() -> Non
 
 
 def test_coalesced_calls_become_one() -> None:
-    """Two kernels of rank 0 have the number of one kernel of rank 1; they match as one call from 10 to 25 µs."""
+    """Two kernels of rank 0 have the number of one kernel of rank 1, which they match as one call from 10 to 25 µs."""
     of_ranks = {
         0: of_rank(_call(1, times=(10, 15)), _call(1, times=(20, 25))),
         1: of_rank(_call(1, times=(10, 25), in_bytes=16)),
@@ -78,7 +78,7 @@ def test_sends_and_receives_count_for_themselves(family) -> None:
 
 
 def test_coalesced_sends_and_receives_have_equal_numbers_only_in_groups_of_two() -> None:
-    """In a pipeline of three stages, the middle rank counts more exchanges, so calls are not matched by number."""
+    """In a pipeline of three stages, the middle rank has twice as many exchanges, so calls do not match by number."""
     pair, three = GROUP, process_group([0, 1, 2])
     exchange = of_rank(_call(1, family="send_recv", group=pair.number))
     exchange_of_three = of_rank(_call(1, family="send_recv", group=three.number), groups=(three,))
@@ -90,7 +90,7 @@ def test_coalesced_sends_and_receives_have_equal_numbers_only_in_groups_of_two()
 
 
 def test_coverage_is_the_share_of_calls_bytes_and_time() -> None:
-    """Each rank has two calls; the matched call accounts for a quarter of the bytes and half of the time.
+    """The matched call, one of two per rank, accounts for a quarter of the bytes and half of the time.
 
     Calls in groups of one rank are ignored.
     """

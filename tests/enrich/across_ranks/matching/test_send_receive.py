@@ -82,7 +82,7 @@ def test_receives_that_begin_late_do_not_show_it() -> None:
 
 
 def test_a_send_may_arrive_in_the_next_step() -> None:
-    """The receiver numbers its steps differently, but the sends match because there are equally many receives."""
+    """The receiver numbers its steps differently, but there are as many receives as sends, so they match by order."""
     of_ranks = {
         0: of_rank(_send(1, window=1), _send(1, 10, window=2)),
         1: of_rank(_receive(0, 5, window=11), _receive(0, 15, window=12)),
@@ -105,7 +105,10 @@ def _within_group(family, number, start_us=0):
 
 
 def test_the_group_is_the_one_in_which_the_peer_receives() -> None:
-    """Peer 1 is rank 2 in rank 0's pipeline group, and rank 1 in the other groups of rank 0; only rank 2 receives."""
+    """Rank 0 sends to number 1 of an unknown group; the group in which number 1 receives is inferred.
+
+    Number 1 is rank 2 in the pipeline group of rank 0, and rank 1 in its other groups. Only rank 2 receives.
+    """
     of_ranks = {
         0: _pipeline(0, _within_group("send", 1), _within_group("recv", 1, 20)),
         1: _pipeline(1, _within_group("send", 1)),
@@ -133,7 +136,7 @@ def test_a_recorded_group_decides_whom_the_number_means() -> None:
 
 
 def test_peers_that_fit_equally_well_are_not_chosen_between() -> None:
-    """Rank 0 sends to number 1 of an unnamed group, which may be rank 1 or rank 2, so the peer is null."""
+    """Rank 0 sends to number 1 of an unknown group; this may be rank 1 or rank 2, so the peer is null."""
     of_ranks = {
         0: _pipeline(0, _within_group("send", 1)),
         1: _pipeline(1, _within_group("recv", 0)),

@@ -33,7 +33,7 @@ def _rank(text: str, *, late_us: int = 0, ahead_us: int = 0, host: str = "a", **
 
 
 def _operations(of_ranks) -> dict[int, tuple[str | None, dict[int, int]]]:
-    """Return for each operation how it was matched, and the event_index of the call of each rank."""
+    """For each operation, return how it was matched, and the event_index of each rank's call."""
     calls = match(of_ranks).calls.drop_nulls("instance")
     operations: dict[int, tuple[str | None, dict[int, int]]] = {}
     for instance, rank, event_index, how in calls.select("instance", "rank", "event_index", "matched_by").iter_rows():
@@ -98,7 +98,7 @@ def test_without_a_clear_difference_in_time_nothing_is_guessed() -> None:
 
 
 def test_calls_that_do_not_overlap_are_not_the_same() -> None:
-    """Of three equal calls, rank 0 lacks the first and rank 1 the last; calls matched by order would not overlap."""
+    """Rank 0 lacks the first of three equal calls, and rank 1 the last; matched by order, calls would not overlap."""
     of_ranks = {0: _rank("BCDE.AA"), 1: _rank("BCDEAA.")}
 
     operations = _operations(of_ranks)
@@ -188,9 +188,9 @@ def _incomplete_jobs(draw):
 
 
 def test_ranks_that_miss_different_ends_of_a_row_of_equal_calls_are_not_shifted() -> None:
-    """Of four equal calls, rank 1 lacks the first and rank 2 the last; no call is matched with a neighbour.
+    """Rank 1 lacks the first of four equal calls, and rank 2 the last; no call is matched with an adjacent one.
 
-    Calls matched by order would not overlap. On one host, this shows missing calls, not a clock that jumped.
+    If matched by order, calls would not overlap. As all ranks share one clock, calls must be missing; no clock jumped.
     """
     of_ranks = {0: _rank("AAAA"), 1: _rank(".AAA"), 2: _rank("AAA.")}
 
@@ -198,7 +198,7 @@ def test_ranks_that_miss_different_ends_of_a_row_of_equal_calls_are_not_shifted(
 
 
 def test_ranks_of_one_host_share_its_clock() -> None:
-    """If matched by order, only the fourth calls would overlap, so calls are missing; no clock jumped."""
+    """If matched by order, only the fourth calls would overlap. On one host, this shows that calls are missing."""
     of_ranks = {0: _rank("AAAAA"), 1: _rank(".AAAA"), 2: _rank("AAA.A")}
 
     assert all(len(set(ranks.values())) == 1 for _, ranks in _operations(of_ranks).values())

@@ -69,7 +69,7 @@ def test_recordings_of_different_steps() -> None:
 
 
 def test_each_reason_is_one_sentence() -> None:
-    """Each reason gets one sentence: no group, a missing rank, an unnamed rank, or exchanges of three ranks."""
+    """Each reason gets one finding: no group, missing rank, unnamed rank, exchanges of three ranks, no counterpart."""
     three = process_group([0, 1, 2], "mesh_pp")
     send, exchange = {"family": "send"}, {"family": "send_recv", "group": three.number, "sequence": 1}
     of_ranks = {
