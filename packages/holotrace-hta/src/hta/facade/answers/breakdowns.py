@@ -116,7 +116,7 @@ def _rounded_microseconds(values_ns: pl.Series) -> np.ndarray[Any, Any]:
 
 
 def _percentage(part: pl.Series, whole: pl.Series, *, decimals: int) -> np.ndarray[Any, Any]:
-    """Return rounded percentages, with NaN where `whole` is 0."""
+    """Return `part` as rounded percentages of `whole`, with NaN where `whole` is 0."""
     parts, wholes = part.to_numpy().astype(np.float64), whole.to_numpy().astype(np.float64)
     shares = np.full(len(parts), np.nan)
     np.divide(parts, wholes, out=shares, where=wholes != 0)
