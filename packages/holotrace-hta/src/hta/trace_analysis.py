@@ -111,8 +111,9 @@ class TraceAnalysis(PluginViews):
         Returns:
             First frame: kernel_type, sum, percentage (one decimal): the time during which the kinds of work in
             kernel_type run, and no other kind; longest first. Second frame: name, sum (us), max (us), min (us), stddev,
-            mean (us), kernel_type, rank, count: statistics over individual calls, also in the row `others`; sorted by kernel_type,
-            name, rank. If no rank has GPU work, both frames are empty and their `attrs["reason"]` says why.
+            mean (us), kernel_type, rank, count: statistics over individual calls, also in the row `others`; sorted by
+            kernel_type, name, rank. If no rank has GPU work, both frames are empty and their `attrs["reason"]` says
+            why.
         """
         return answers.breakdowns.kernel_frames(
             self._trace,

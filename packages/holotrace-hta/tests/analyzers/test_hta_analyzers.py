@@ -51,7 +51,7 @@ def test_figures_are_shown_on_request(monkeypatch) -> None:
     monkeypatch.setattr("plotly.graph_objects.Figure.show", lambda figure, **_: shown.append(figure))
     scores([(0, 1, 7, "ncclKernel_A", 5, 9), (1, 1, 7, "ncclKernel_A", 6, 8)], visualize=True)
     assert [figure.layout.title.text for figure in shown] == ["Which ranks start the chosen communication kernel last?"]
-    assert shown[0].layout.yaxis.title.text == "start (multiples of the mean step)"
+    assert shown[0].layout.yaxis.title.text == "start (as a multiple of the mean step duration)"
     assert {bars.name for bars in shown[0].data} == {"on time", "among the last"}
 
 

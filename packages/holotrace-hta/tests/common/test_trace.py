@@ -85,7 +85,7 @@ def test_calls_and_their_kernels_are_paired(folder) -> None:
 
 
 def test_counters_can_be_added_to_a_file(folder, tmp_path) -> None:
-    """Counters use the times of the file; `write_raw_trace` writes gzip and replaces an existing file."""
+    """Counter events use the clock of the file; `write_raw_trace` writes gzip and replaces an existing file."""
     trace = Trace(trace_dir=folder)
     frame = trace.get_trace(0).iloc[[3]].assign(length=7)
     raw = trace.get_raw_trace_for_one_rank(0)

@@ -63,7 +63,7 @@ def find_stragglers_with_late_start_comm_kernels(
         visualize: show a figure of the time at which the kernel starts on each rank.
 
     Returns:
-        The counts, indexed by rank; empty if no communication kernel takes at least 1 % of the mean step.
+        The counts, indexed by rank; empty if no communication kernel takes at least 1 % of the mean duration of a step.
     """
     kernels = _kernels_that_differ_most(_long_kernels(df, symbol_table))
     per_step = kernels.groupby("iteration")[_METRIC]
@@ -86,15 +86,15 @@ def _figure(flagged: pd.DataFrame) -> go.Figure:
         facet_col="iteration",
         facet_col_wrap=4,
         title="Which ranks start the chosen communication kernel last?",
-        labels={_METRIC: "start (multiples of the mean step)", "iteration": "step", "is_straggler": ""},
+        labels={_METRIC: "start (as a multiple of the mean step duration)", "iteration": "step", "is_straggler": ""},
         template=template("light"),
     )
 
 
 def _long_kernels(df: pd.DataFrame, symbol_table: TraceSymbolTable) -> pd.DataFrame:
-    """Return the communication kernels that take at least 1 % of the mean step.
+    """Return the communication kernels that take at least 1 % of the mean duration of a step.
 
-    Adds each kernel's normalized start and its duration as columns, both as multiples of the mean step.
+    Adds the start and the duration of each kernel as columns, both divided by the mean duration of a step.
     """
     first = df["ts"].min()
     mean_step = ((df["ts"] + df["dur"]).max() - first) / max(1, df["iteration"].nunique())

@@ -111,7 +111,7 @@ class BeforeOperatorFilter(OperatorFilter):
 
 
 class CombinedOperatorFilter(Filter):
-    """Keep events of the first step that are under one operator, after a second operator and before a third.
+    """In the first step, keep events that are under one operator, after a second operator and before a third.
 
     Args:
         root_op_name: keeps events under the first operator of this name.

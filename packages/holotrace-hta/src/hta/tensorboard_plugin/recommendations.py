@@ -175,8 +175,8 @@ def _owned_kernels(rank_trace: RankTrace) -> pl.DataFrame:
         duration_ns        int64
         uses_tensor_cores  bool
         is_counted         bool   whether the plugin counts the call as an operator
-        is_eligible        bool   whether the operator or one of its ancestors could use tensor cores, and no child of
-        it could
+        is_eligible        bool   whether the operator, or one of its ancestors, could use tensor cores although none of
+                                  the children of that operator or ancestor could
     """
     attribution = attribution_of(_COMPAT)
     nodes = attribution.host_nodes(rank_trace)

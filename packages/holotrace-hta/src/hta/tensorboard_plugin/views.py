@@ -18,6 +18,7 @@ class PluginViews:
     """The plugin's views of a job, as methods of `TraceAnalysis`.
 
     With `compat="torch_tb_profiler"`, the methods return the numbers that the plugin's last version shows.
+    All times are in microseconds.
     """
 
     t: TraceView

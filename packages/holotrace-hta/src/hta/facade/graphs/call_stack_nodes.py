@@ -90,7 +90,10 @@ class NodeGraph:
             (enter_func if is_entered else exit_func)(index, self.nodes[index])
 
     def _walk(self, start: int) -> Iterator[tuple[int, bool]]:
-        """Yield (node, True) before a node's children and (node, False) after them; stacks may be too deep for recursion."""
+        """Yield (node, True) before a node's children and (node, False) after them.
+
+        Not recursive, because stacks may be too deep for recursion.
+        """
         waiting = [(start, True)] if start in self.nodes else []
         while waiting:
             index, is_entered = waiting.pop()

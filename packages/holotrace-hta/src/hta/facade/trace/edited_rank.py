@@ -493,9 +493,11 @@ def _first_free(recorded: RankTrace | None) -> int:
 
 
 def _event_numbers(source_index: _Numbers, given: _Numbers, first_free: int) -> _Numbers:
-    """Return each row's event_index: that of its recorded event, or else its `index`, unless a recorded event has it.
+    """Return the event_index of each row: the number of the row's recorded event, if there is one.
 
-    If several rows have the same recorded event or `index`, only the first keeps that number; the others get new numbers.
+    A row without a recorded event keeps its `index`, unless a recorded event already has that number. If several rows
+    have the same recorded event or `index`, only the first of these rows keeps the number. All other rows get new
+    numbers.
     """
     wanted = np.where(source_index >= 0, source_index, given)
     _, first = np.unique(wanted, return_index=True)
