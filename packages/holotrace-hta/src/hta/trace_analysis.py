@@ -68,7 +68,7 @@ class TraceAnalysis(PluginViews):
         return sorted({step for rank in self.t.get_ranks() for step in self.t.get_iterations(rank)})
 
     def dashboard(self, theme: Literal["light", "dark"] = "light") -> answers.dashboard.Dashboard:
-        """Return the verdict and the figures of all analyses; a notebook shows them if this call is the last in a cell.
+        """Return the verdict and figures of all analyses; notebooks show them if this is the last expression in a cell.
 
         Args:
             theme: `light` or `dark`, to match the notebook.
@@ -105,13 +105,15 @@ class TraceAnalysis(PluginViews):
         """Return the time of each kind of work over all ranks, and statistics of each rank's kernels.
 
         If a rank has more than `num_kernels` kernels of a kind, only those with the longest total time keep their own rows:
-        enough to cover `duration_ratio` of the kind's time, but at most `num_kernels`. The rest become one row, `others`.
+        enough to cover `duration_ratio` of the kind's time, but at most `num_kernels`. The remaining kernels are merged
+        into one row, `others`.
 
         Returns:
-            First frame: kernel_type, sum, percentage (one decimal): the time during which exactly these kinds of work run,
-            longest first. Second frame: name, sum (us), max (us), min (us), stddev, mean (us), kernel_type, rank, count:
-            statistics over individual calls, also in the row `others`; sorted by kernel_type, name, rank. If no rank has GPU work, both
-            frames are empty and their `attrs["reason"]` says why.
+            First frame: kernel_type, sum, percentage (one decimal): the time during which the kinds of work in
+            kernel_type run, and no other kind; longest first. Second frame: name, sum (us), max (us), min (us), stddev,
+            mean (us), kernel_type, rank, count: statistics over individual calls, also in the row `others`; sorted by
+            kernel_type, name, rank. If no rank has GPU work, both frames are empty and their `attrs["reason"]` says
+            why.
         """
         return answers.breakdowns.kernel_frames(
             self._trace,
@@ -139,14 +141,15 @@ class TraceAnalysis(PluginViews):
             visualize: show the figure.
             visualize_pctg: show shares instead of times in the figure.
             show_idle_interval_stats: also return statistics of the idle intervals.
-            consecutive_kernel_delay: if at least this many microseconds pass from launch to start, the wait counts as other
-                rather than as kernel_wait.
+            consecutive_kernel_delay: a limit in microseconds for the part of an idle interval after the launch of the
+                next work: shorter parts count as kernel_wait, all others as other.
 
         Returns:
             First frame: rank, stream, idle_category, idle_time, idle_time_ratio, device: one row for each stream and category
-            (host_wait, kernel_wait or other); times in microseconds, ratios of the stream's idle time with two decimals.
-            Second frame (None if not requested): statistics indexed by idle_category: rank, stream, count, mean, std, min, 25%, 50%, 75%,
-            max, device. If no rank has GPU work, both frames are empty and their `attrs["reason"]` says why.
+            (host_wait, kernel_wait or other); times are in microseconds; idle_time_ratio is the fraction of the
+            stream's idle time, with two decimals. Second frame (None if not requested): statistics indexed by
+            idle_category: rank, stream, count, mean, std, min, 25%, 50%, 75%, max, device. If no rank has GPU work,
+            both frames are empty and their `attrs["reason"]` says why.
 
         Raises:
             UnknownRankError, InvalidOptionError: the rank or stream does not exist.
@@ -217,10 +220,11 @@ class TraceAnalysis(PluginViews):
         visualize: bool = False,  # noqa: FBT001, FBT002
         compress_other_kernels: bool = True,  # noqa: FBT001, FBT002
     ) -> pd.DataFrame:
-        """Return the kernel sequences that an operator launches, and write a copy of the trace that marks them.
+        """Return the kernel sequences that an operator launches; write a copy of the trace in which they are marked.
 
         Args:
-            operator_name: selects operators and annotations whose name contains this text; of nested ones, only the outermost.
+            operator_name: selects operators and annotations whose name contains this text. If matches are nested,
+                selects only the outermost.
             output_dir: the folder for the copy, `overlaid_<file name>`; replaces an earlier copy.
             min_pattern_len: ignore operator calls that launch fewer kernels than this.
             rank: the rank to read.
@@ -229,7 +233,7 @@ class TraceAnalysis(PluginViews):
             compress_other_kernels: drop the details of unmarked events to make the file smaller.
 
         Returns:
-            pattern, count, GPU kernel duration (us), CPU op duration (us): the most frequent first.
+            pattern, count, GPU kernel duration (us), CPU op duration (us): sorted by count, largest first.
             `attrs["overlaid_trace"]` is the path of the copy; if there is no sequence, no copy is written and `attrs["reason"]`
             says why.
 
@@ -251,15 +255,16 @@ class TraceAnalysis(PluginViews):
         """Return the queue length of each stream after each change, by default for all ranks.
 
         Returns:
-            {rank: frame} for the ranks that launch work, indexed by the event that changes the length: ts in microseconds
-            since the first event of the job, pid, tid, stream, queue_length; sorted by stream and ts.
+            {rank: frame} for the ranks that launch work, with the columns ts (microseconds since the first event of the
+            job), pid, tid, stream, queue_length; sorted by stream and ts. The label of a row is the `index` of the
+            event that changes the length.
         """
         return answers.queue_length.queue_length_time_series(self._trace, ranks, self.t.origin_ns)
 
     def get_queue_length_summary(self, ranks: Iterable[int] | None = None) -> pd.DataFrame:
-        """Return count, mean, std, min, quartiles and max of the queue lengths of each rank and stream.
+        """Return statistics of queue lengths per rank and stream: count, mean, std, min, quartiles and max.
 
-        Each change counts once; `holotrace.queue_length(trace).time_weighted` weights each length by its duration.
+        Lengths are not weighted by how long they last; in `holotrace.queue_length(trace).time_weighted`, they are.
         """
         return answers.queue_length.queue_length_summary(self.get_queue_length_time_series(ranks))
 
@@ -273,8 +278,9 @@ class TraceAnalysis(PluginViews):
         """Return how long each stream's queue was full.
 
         Returns:
-            rank, stream, duration_at_max_queue_length (us), relative_duration_at_max_queue_length: a share of the time from the
-            start of the rank's first event to the start of its last event; one row for each stream whose queue was ever full.
+            rank, stream, duration_at_max_queue_length (us), relative_duration_at_max_queue_length (the same as a
+            fraction of the time from the start of the rank's first event to the start of its last event); one row for
+            each stream whose queue was ever full.
         """
         return answers.queue_length.time_blocked(self._trace, queue_length_dict, max_queue_length)
 
@@ -282,15 +288,16 @@ class TraceAnalysis(PluginViews):
         """Return the total bandwidth of the running copies after each change, by default for all ranks.
 
         Returns:
-            {rank: frame} for the ranks that have copies: ts in microseconds since the first event of the job, pid, name (kind
-            of copy), memory_bw_gbps; sorted by name and ts.
+            {rank: frame} for the ranks that have copies, with the columns ts (microseconds since the first event of the
+            job), pid, name (kind of copy), memory_bw_gbps; sorted by name and ts.
         """
         return answers.memory_bandwidth.memory_bw_time_series(self._trace, ranks, self.t.origin_ns)
 
     def get_memory_bw_summary(self, ranks: Iterable[int] | None = None) -> pd.DataFrame:
-        """Return count, mean, std, min, quartiles and max of the bandwidths above 0 of each rank and kind of copy.
+        """Return statistics of nonzero bandwidths per rank and kind of copy: count, mean, std, min, quartiles and max.
 
-        Each change counts once; `holotrace.memory_bandwidth(trace).time_weighted` weights each bandwidth by its duration.
+        Bandwidths are not weighted by how long they last; in `holotrace.memory_bandwidth(trace).time_weighted`, they
+        are.
         """
         return answers.memory_bandwidth.memory_bw_summary(self.get_memory_bw_time_series(ranks))
 
@@ -325,10 +332,10 @@ class TraceAnalysis(PluginViews):
         shorten_names: bool = True,  # noqa: FBT001, FBT002
         shortern_names: bool | None = None,  # noqa: FBT001 -- as HTA 0.5 spelled it
     ) -> pd.DataFrame:
-        """Return a rank's device work, each event with the innermost annotation in which it starts.
+        """Return a rank's device work with the innermost annotation in which each event starts.
 
-        If the trace has no annotations on GPU streams, each event has the innermost host annotation around its launch; HTA
-        returns None instead.
+        If the trace has no annotations on GPU streams, uses the innermost host annotation around the launch of each
+        event; in this case, HTA returns None.
 
         Returns:
             The columns of `analyzer.t.get_trace(rank)`, plus `user_annotation`: the annotation's symbol id, -1 for
@@ -354,8 +361,8 @@ class TraceAnalysis(PluginViews):
         """Return statistics of each rank's user annotations on the GPU or on the CPU.
 
         If a rank has more than `num_kernels` names, only those with the longest total time keep their own rows: enough to cover
-        `duration_ratio` of the time, but at most `num_kernels`, plus the names that match `allowlist_patterns`. The rest become
-        one row, `others`.
+        `duration_ratio` of the time, but at most `num_kernels`, plus the names that match `allowlist_patterns`. The
+        remaining names are merged into one row, `others`.
 
         Returns:
             name, sum (us), max (us), min (us), stddev, mean (us), rank: statistics over individual ranges,
@@ -382,7 +389,7 @@ class TraceAnalysis(PluginViews):
 
         Args:
             profiler_steps: the steps to include, by default all; numbers that do not exist are ignored.
-            num_candidates: the maximum number of ranks; only ranks that arrived last at least once are returned.
+            num_candidates: the maximum number of ranks; a rank that never arrived last is not returned.
             visualize: show how late each rank is.
             straggler_identification_impl: another method, such as HTA's own
                 `hta.analyzers.straggler.find_stragglers_with_late_start_comm_kernels`. It receives a frame of all
@@ -401,7 +408,7 @@ class TraceAnalysis(PluginViews):
         )
 
     def get_cupti_counter_data_with_operators(self, ranks: list[int] | None = None) -> list[pd.DataFrame]:
-        """Return each kernel's hardware counters with the operators that launched it, one frame per rank.
+        """Return the hardware counters of each kernel and the operators that launched the kernel, one frame per rank.
 
         Returns:
             A frame for each given rank that has counters: the columns of `analyzer.t.get_trace(rank)` with `cat` and
@@ -422,8 +429,8 @@ class TraceAnalysis(PluginViews):
         Args:
             rank: the rank to analyze.
             annotation: a name or part of a name that selects annotations, such as "ProfilerStep"; "" for the whole trace.
-            instance_id: which of these annotations to analyze, counted from 0 in order of start; (first, last) for a range that
-                includes both; None for the first.
+            instance_id: which of the selected annotations to analyze: a number counted from 0 in order of start, a pair
+                (first, last) for a range that includes both, or None for the first.
             data_load_events: parts of the names of events that load data; by default, the names of PyTorch's DataLoader.
 
         Returns:

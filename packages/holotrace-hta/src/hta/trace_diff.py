@@ -1,7 +1,7 @@
 """TraceDiff, with HTA's interface.
 
-Names, arguments, defaults and columns are HTA's. The underlying `holotrace.compare_traces` returns more: each kind separately,
-means per call, and counts and times per step.
+Names, arguments, defaults and columns are HTA's. The underlying `holotrace.compare_traces` returns more: separate rows
+for each kind of event, means per call, and counts and times per step.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ _UNNAMED = itertools.count()
 
 
 class LabeledTrace:
-    """A trace, and the label of its columns.
+    """A trace to compare, and the label of its columns in the result.
 
     Includes the whole trace, even its last step.
 
@@ -211,7 +211,7 @@ class TraceDiff:
         test_iteration: Numbers = None,
         device_type: DeviceType = DeviceType.ALL,
     ) -> dict[str, list[str]]:
-        """Return {change: names}: each name was added or deleted, or its count increased, decreased or stayed the same."""
+        """Return {change: names} for five changes: added, deleted, or count increased, decreased or unchanged."""
         sides = _labeled(control, "Control"), _labeled(test, "Test")
         frame = cls.compare_traces(*sides, control_rank, test_rank, control_iteration, test_iteration, device_type)
         return names_by_change(frame, _labels(*sides))

@@ -25,7 +25,7 @@ def scores(
 
 @pytest.mark.parametrize("name", ["ncclKernel_AllReduce", "ncclDevKernel_AllReduce(int)", "hcom_allReduce_"])
 def test_the_rank_whose_kernel_starts_last_is_counted(name) -> None:
-    """Rank 1 starts last in step 0 and rank 0 in step 1, so each is counted once, even on stream 0."""
+    """Rank 1 starts last in step 0, and rank 0 starts last in step 1, so each is counted once, even on stream 0."""
     rows = [(0, 0, 0, name, 0, 90), (1, 0, 0, name, 40, 50), (0, 1, 0, name, 130, 50), (1, 1, 0, name, 100, 80)]
     assert scores([*rows, (1, 1, 0, "gemm", 190, 1)]) == {0: 1, 1: 1}
 
@@ -46,16 +46,16 @@ def test_no_communication_kernels_give_an_empty_answer() -> None:
 
 
 def test_figures_are_shown_on_request(monkeypatch) -> None:
-    """With `visualize=True`, the figure is shown; its title and its axis say what it measures."""
+    """With `visualize=True`, the figure is shown; its title and the label of its y-axis say what it shows."""
     shown = []
     monkeypatch.setattr("plotly.graph_objects.Figure.show", lambda figure, **_: shown.append(figure))
     scores([(0, 1, 7, "ncclKernel_A", 5, 9), (1, 1, 7, "ncclKernel_A", 6, 8)], visualize=True)
     assert [figure.layout.title.text for figure in shown] == ["Which ranks start the chosen communication kernel last?"]
-    assert shown[0].layout.yaxis.title.text == "start (multiples of the mean step)"
+    assert shown[0].layout.yaxis.title.text == "start (as a multiple of the mean step duration)"
     assert {bars.name for bars in shown[0].data} == {"on time", "among the last"}
 
 
 def test_weights_of_counters_have_htas_names() -> None:
-    """The table has HTA's nine counters; one count of a fused multiply-add represents two operations."""
+    """The table has HTA's nine counters; each fused multiply-add counts as two floating-point operations."""
     assert CUDA_SASS_INSTRUCTION_COUNTER_FLOPS["smsp__sass_thread_inst_executed_op_hfma_pred_on.sum"] == 2
     assert len(CUDA_SASS_INSTRUCTION_COUNTER_FLOPS) == 9

@@ -31,7 +31,7 @@ MAIN, SIDE = CallStackIdentity(0, 1000, 1), CallStackIdentity(0, 1000, 2)
 
 
 def test_a_graph_of_each_thread(view) -> None:
-    """The graph of a thread has nodes from its root down to the kernels, and returns the paths through them."""
+    """The graph of a thread has nodes from the root down to kernels; its methods return paths through these nodes."""
     graph = CallGraph(view)
     assert list(graph.rank_to_stacks) == [0]
     assert set(graph.rank_to_stacks[0]) == {MAIN, SIDE}
@@ -79,7 +79,7 @@ def test_a_graph_of_a_frame_alone(view) -> None:
 
 
 def test_a_visit_enters_and_leaves_each_node(view) -> None:
-    """`dfs_traverse` enters a parent before its children and leaves it after them."""
+    """`dfs_traverse` enters a parent before its children, and leaves the parent after its children."""
     visited: list[tuple[str, int]] = []
     stack = CallGraph(view).rank_to_stacks[0][SIDE]
     stack.dfs_traverse(lambda index, _: visited.append(("in", index)), lambda index, _: visited.append(("out", index)))
@@ -120,7 +120,7 @@ def test_the_first_call_stacks_of_hta(view) -> None:
 
 
 def test_python_functions_end_with_their_callers(view) -> None:
-    """A Python function that outlasts its caller is shortened to the caller's end; callers are shortened first."""
+    """The event of a Python function that ends after its caller is cut off at the caller's end, outer callers first."""
     ids = {"python_id": [10, 11, 12], "python_parent_id": [-1, 10, 11]}
     frame = frame_of_a_thread().assign(ts=[0, 2, 4], dur=[10, 20, 30], **ids)
     call_stack.CallGraph(view).constrain_child_time_withinin_parent(frame)

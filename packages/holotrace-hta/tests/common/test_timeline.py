@@ -59,7 +59,7 @@ def prepared(view: TraceView, **options) -> pd.DataFrame:
 
 
 def test_each_event_is_a_bar_in_its_row(view) -> None:
-    """Rows are the host, GPU annotations, then streams including 0; bars of short events are 1,000 µs long."""
+    """The rows are host events, GPU annotations, then one row per stream; bars of short events are 1,000 µs long."""
     bars = prepared(view)
     columns = ["task", "name", "ts", "dur", "calibrated_start_global", "calibrated_end_global"]
     assert bars[columns].to_numpy().tolist() == [
@@ -74,7 +74,7 @@ def test_each_event_is_a_bar_in_its_row(view) -> None:
 
 
 def test_ranks_traces_threads_and_depths_have_separate_rows(view) -> None:
-    """Several ranks or depths have separate rows; settings control rows for traces, threads and streams."""
+    """Ranks and depths have separate rows; settings control whether traces, threads and streams do, too."""
     frame = view.get_trace(0)
     both = pd.concat([frame.assign(rank=rank, trace="new", depth=rank) for rank in (0, 3)])
     rows = prepare_timeline_events(both, symbol_table=view.symbol_table)["task"].unique().tolist()

@@ -34,7 +34,7 @@ def folder(tmp_path) -> str:
 
 
 def steps_of(trace: Trace, rank: int) -> list[int]:
-    """Return the steps with events in a frame."""
+    """Return the numbers of the steps in a rank's frame."""
     return sorted(set(trace.get_trace(rank)["iteration"]))
 
 
@@ -85,7 +85,7 @@ def test_calls_and_their_kernels_are_paired(folder) -> None:
 
 
 def test_counters_can_be_added_to_a_file(folder, tmp_path) -> None:
-    """Counters use the times of the file; `write_raw_trace` writes gzip and replaces an existing file."""
+    """Counter events use the clock of the file; `write_raw_trace` writes gzip and replaces an existing file."""
     trace = Trace(trace_dir=folder)
     frame = trace.get_trace(0).iloc[[3]].assign(length=7)
     raw = trace.get_raw_trace_for_one_rank(0)
@@ -100,7 +100,7 @@ def test_counters_can_be_added_to_a_file(folder, tmp_path) -> None:
 
 
 def test_an_arrow_has_two_ends() -> None:
-    """The end of a flow arrow binds to its enclosing event (`bp: e`)."""
+    """The end of a flow arrow is attached to the event that encloses it (`bp: e`)."""
     start, end = (Trace.flow_event(1, 2, 3, 4.5, is_start, "name", "cat", {"a": 1}) for is_start in (True, False))
     common = {"id": 1, "pid": 2, "tid": 3, "ts": 4.5, "cat": "cat", "name": "name", "args": {"a": 1}}
     assert start == {"ph": "s", **common}

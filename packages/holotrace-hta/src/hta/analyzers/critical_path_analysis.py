@@ -45,7 +45,7 @@ class CriticalPathAnalysis:
         show_all_edges: bool,  # noqa: FBT001
         edge_types_to_viz: set[CPEdgeType] | None = None,
     ) -> str:
-        """See `TraceAnalysis.overlay_critical_path_analysis`; `edge_types_to_viz` selects the arrows along the path."""
+        """See `TraceAnalysis.overlay_critical_path_analysis`; draws only edges of the types in `edge_types_to_viz`."""
         return overlaid_critical_path(
             t,
             rank,

@@ -1,4 +1,4 @@
-"""Hardware counters of kernels, and how many floating-point operations one count represents."""
+"""Hardware counters of kernels, and the number of floating-point operations per count of each counter."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if not TYPE_CHECKING:
     __getattr__ = names_of(__name__)
 
 CUDA_SASS_INSTRUCTION_COUNTER_FLOPS: dict[str, float] = dict(FLOP_OF_COUNTER)
-"""For each counter, how many floating-point operations one count represents."""
+"""{counter: number of floating-point operations for which the counter increases by 1}."""
 
 
 class CuptiCounterAnalysis:

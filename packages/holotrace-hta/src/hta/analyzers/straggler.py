@@ -1,9 +1,9 @@
 """HTA's method for finding stragglers: compares start times of communication kernels, so it needs synchronized clocks.
 
-`TraceAnalysis.get_potential_stragglers` compares waiting times instead, so it works without synchronized clocks. To
-use HTA's method, call it with `straggler_identification_impl=find_stragglers_with_late_start_comm_kernels`.
-Unlike HTA's version, this function recognizes the kernels of NCCL 2.20 and later and of RCCL, includes step 0 and
-stream 0, and accepts fewer ranks than `n_stragglers`.
+`TraceAnalysis.get_potential_stragglers` compares waiting times instead, so it works without synchronized clocks. To use
+HTA's method there, pass `straggler_identification_impl=find_stragglers_with_late_start_comm_kernels`. Unlike HTA's
+version, this function recognizes the kernels of NCCL 2.20 and later and of RCCL, includes step 0 and stream 0, and
+accepts fewer ranks than `n_stragglers`.
 """
 
 from __future__ import annotations
@@ -58,11 +58,12 @@ def find_stragglers_with_late_start_comm_kernels(
     Args:
         df: events of all ranks, with the columns of `analyzer.t.get_trace(rank)` and a column `rank`.
         symbol_table: maps the ids in `name` to text.
-        n_stragglers: how many ranks count as the last in each step; ranks that tie with them count too.
-        visualize: show a figure of the kernel's start on each rank.
+        n_stragglers: how many ranks to count as late in each step, latest first; ranks that tie with the last of them
+            are also counted.
+        visualize: show a figure of the time at which the kernel starts on each rank.
 
     Returns:
-        The counts, indexed by rank; empty if no communication kernel takes at least 1 % of the mean step.
+        The counts, indexed by rank; empty if no communication kernel takes at least 1 % of the mean duration of a step.
     """
     kernels = _kernels_that_differ_most(_long_kernels(df, symbol_table))
     per_step = kernels.groupby("iteration")[_METRIC]
@@ -74,7 +75,7 @@ def find_stragglers_with_late_start_comm_kernels(
 
 
 def _figure(flagged: pd.DataFrame) -> go.Figure:
-    """Draw the kernel's start on each rank, one panel per step."""
+    """Draw when the chosen kernel starts on each rank, with one panel per step."""
     shown = flagged.assign(rank=flagged["rank"].astype(str), is_straggler=flagged["is_straggler"].map(_WORDS))
     return px.bar(
         shown,
@@ -85,15 +86,15 @@ def _figure(flagged: pd.DataFrame) -> go.Figure:
         facet_col="iteration",
         facet_col_wrap=4,
         title="Which ranks start the chosen communication kernel last?",
-        labels={_METRIC: "start (multiples of the mean step)", "iteration": "step", "is_straggler": ""},
+        labels={_METRIC: "start (as a multiple of the mean step duration)", "iteration": "step", "is_straggler": ""},
         template=template("light"),
     )
 
 
 def _long_kernels(df: pd.DataFrame, symbol_table: TraceSymbolTable) -> pd.DataFrame:
-    """Return the communication kernels that take at least 1 % of the mean step.
+    """Return the communication kernels that take at least 1 % of the mean duration of a step.
 
-    Adds each kernel's normalized start and its duration as columns, both as multiples of the mean step.
+    Adds the start and the duration of each kernel as columns, both divided by the mean duration of a step.
     """
     first = df["ts"].min()
     mean_step = ((df["ts"] + df["dur"]).max() - first) / max(1, df["iteration"].nunique())

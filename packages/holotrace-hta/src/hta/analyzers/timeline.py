@@ -43,7 +43,7 @@ def prepare_timeline_gpu_events(  # noqa: PLR0913, PLR0917 -- HTA's signature
         duration_threshold: the shortest length of a bar, in µs; shorter events are drawn with this length.
 
     Returns:
-        The columns of `prepare_timeline_events`; `dur` is the true duration.
+        The columns that `prepare_timeline_events` returns. `dur` is the true duration, even if the bar is longer.
 
     Raises:
         InvalidOptionError: the frame has no column `rank`.
@@ -83,7 +83,7 @@ def plot_timeline_gpu_kernels_from_trace(  # noqa: PLR0913, PLR0917 -- HTA's sig
     streams: Iterable[int] | None = None,
     duration_threshold: int = 1_000,
 ) -> None:
-    """Show the device events of a trace, `analyzer.t`; takes the arguments of `prepare_timeline_gpu_events`.
+    """Show the device events of a trace such as `analyzer.t`; takes the arguments of `prepare_timeline_gpu_events`.
 
     Raises:
         UnknownRankError: the rank does not exist.

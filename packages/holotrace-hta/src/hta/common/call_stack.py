@@ -133,7 +133,7 @@ class CallGraph:
         ranks: the ranks to include; by default all.
         filter_func: selects the events to include; by default all.
         remapped_tids: {rank: {thread: new thread}}; the events of a thread are assigned to the new thread.
-        pre_process_trace_data: shorten Python functions that end later than their callers.
+        pre_process_trace_data: first shorten the events of Python functions that end later than their callers.
 
     Raises:
         UnknownRankError: the rank does not exist.
@@ -158,7 +158,7 @@ class CallGraph:
         self.mapping = self.mapping.set_index(["rank", "pid", "tid"])
 
     def get_stack_of_node(self, node_id: int, rank: int, skip_ancestors: bool = False) -> pd.DataFrame:  # noqa: FBT001, FBT002
-        """Return an event's leaves, the device work that they launched and, unless skipped, the event's ancestors."""
+        """Return the leaves below an event, the device work they launched, and, unless skipped, its ancestors."""
         frame = self.trace_data.get_trace(rank)
         event: Any = frame.loc[node_id]
         if event["stream"] >= 0:
@@ -171,7 +171,7 @@ class CallGraph:
         return frame.reindex([*leaves, *around, *launched[launched >= 0].tolist()])
 
     def constrain_child_time_withinin_parent(self, df: pd.DataFrame) -> None:
-        """Shorten, in place, Python functions that end later than their callers in the same thread."""
+        """Shorten, in place, events of Python functions that end later than their callers in the same thread."""
         if df.empty or not {"python_id", "python_parent_id"} <= set(df.columns):
             return
         functions = df[df["python_id"] >= 0]
@@ -210,7 +210,7 @@ class CallGraph:
 
 
 def _callers_first(above: list[int]) -> list[int]:
-    """Return the rows, each caller before its callees; leave out rows that call each other in a cycle."""
+    """Return the rows of functions, callers before callees; omits functions whose chain of callers contains a cycle."""
     called: dict[int, list[int]] = {}
     for row, caller in enumerate(above):
         called.setdefault(caller, []).append(row)

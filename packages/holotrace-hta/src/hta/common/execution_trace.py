@@ -36,7 +36,7 @@ def load_execution_trace(et_file: str) -> ExecutionTrace:
 
 
 def correlate_execution_trace(trace: TraceView, rank: int, et: ExecutionTrace) -> None:
-    """Add `et_node` to a rank's frame: the node id of each operator and annotation, or NaN if there is none.
+    """Add `et_node` to a rank's frame: the id of each event's node in the execution trace, or NaN if it has no node.
 
     Args:
         trace: `TraceAnalysis(...).t`.
@@ -56,7 +56,7 @@ def correlate_execution_trace(trace: TraceView, rank: int, et: ExecutionTrace) -
 
 
 def add_et_column(trace_df: pd.DataFrame, et: ExecutionTrace, column: EtColumn) -> None:
-    """Add a column with one property of the node that a row's `et_node` names; None for rows without a node.
+    """Add a column with one property of each row's node in the execution trace; None for rows without a node.
 
     Raises:
         InvalidOptionError: the column does not exist, or the frame has no `et_node` yet.

@@ -28,7 +28,7 @@ if not TYPE_CHECKING:
 
 CPUStreamID = -1
 AnnotationStreamID = -2
-"""The stream of the annotations that `align_module_with_kernels` adds. HTA uses 0, which is a real stream."""
+"""The stream of the annotations that `align_module_with_kernels` adds. HTA uses 0, although this is a real stream."""
 
 DefaultTaskLabelColumns = ["stream", "rank", "trace", "depth"]
 DefaultHoverColumns = ["trace", "rank", "iteration", "stream", "cat", "index"]
@@ -45,7 +45,7 @@ _GPU_ANNOTATION = "gpu_user_annotation"
 
 
 class EventType(Enum):
-    """The kind of events to show. With `auto_detect`, the timeline chooses it."""
+    """The kind of events to show; with `auto_detect`, it is derived from the events' streams."""
 
     GPUEvents = 0
     CPUEvents = 1
@@ -53,7 +53,7 @@ class EventType(Enum):
 
 
 class PlotFormat(Enum):
-    """Where a figure goes: returned as HTML, shown inline, or written to a file."""
+    """Whether to return a figure as HTML, show it inline, or write it to a file."""
 
     HTML = "html"
     Inline = "inline"
@@ -67,14 +67,14 @@ class TimelinePlotSetting:
     auto_detect                    detect event_type, multi_ranks and multi_traces from the events
     event_type                     the events to show
     multi_ranks, multi_traces      give each rank, or each trace, its own rows
-    multi_streams                  one row per stream
+    multi_streams                  give each stream its own row
     x_start_column, x_end_column   columns that `prepare_timeline_events` adds: start and end of each bar, in µs
     task_column                    column that `prepare_timeline_events` adds: the row of each event
     color_column                   column that determines the colour of bars
     task_height                    height of a row in pixels
     amplify_short_events           draw every event at least `short_events_display_duration` µs long
     use_global_time                show the times of the frame; otherwise times count from the first event
-    plot_format                    where the figure goes
+    plot_format                    how the figure is returned or shown
     compress_threads               show all threads of a rank in the same rows
     """
 
@@ -128,7 +128,8 @@ def prepare_timeline_events(
         hover_columns: columns to keep for the hover text; by default `DefaultHoverColumns`.
 
     Returns:
-        name (shortened), ts, dur, the columns for rows and hovers, start, end and row; sorted by row and time.
+        name (shortened), ts, dur, the columns that determine the row or appear in the hover text, start, end and row;
+        sorted by row and time.
 
     Raises:
         InvalidOptionError: a column is missing, or names are ids and there is no symbol table.
@@ -165,12 +166,13 @@ def plot_events_timeline(
 ) -> str | None:
     """Draw the result of `prepare_timeline_events`; return HTML for `PlotFormat.HTML`, otherwise None.
 
-    If there are too many events or rows, draws only the longest events and the first rows, and says so in the subtitle.
+    If there are too many rows, draws only the first rows; if these have too many events, draws only the longest events.
+    The subtitle then says how many are shown.
 
     Args:
         title: the title of the figure.
         events: bars, with the columns that `setting` names.
-        setting: the appearance of the timeline, and where the figure goes.
+        setting: the appearance of the timeline, and how the figure is returned or shown.
         hover_columns: columns to show in the hover; by default `DefaultHoverColumns`.
         output_image_path: the file for `PlotFormat.File`: `.html`, or an image if the package kaleido is installed; by
             default an HTML file in the current folder, named after the title.
@@ -336,7 +338,7 @@ def _bars(
 def _rows(
     df: pd.DataFrame, kinds: np.ndarray[Any, np.dtype[np.int64]], setting: TimelinePlotSetting
 ) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
-    """Return each event's row index, and the row labels in order."""
+    """Return the index of each event's row, and the labels of all rows from top to bottom."""
     is_host = kinds == _HOST
     nothing = np.full(len(df), -1)
     keys = pd.DataFrame(

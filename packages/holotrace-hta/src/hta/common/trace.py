@@ -118,7 +118,7 @@ class Trace(TraceView):
         use_multiprocessing: bool = True,  # noqa: ARG002, FBT001, FBT002 -- no effect
         use_memory_profiling: bool = True,  # noqa: ARG002, FBT001, FBT002 -- no effect
     ) -> None:
-        """Load the complete traces of some ranks; times stay as they are in the files.
+        """Load the complete traces of some ranks; times stay on the clock of each file.
 
         Raises:
             UnknownRankError: the rank does not exist.
@@ -157,7 +157,7 @@ def parse_trace_dict(trace_file_path: str) -> dict[str, Any]:
 
 
 def get_cpu_gpu_correlation(df: pd.DataFrame) -> pd.DataFrame:
-    """Return `gpu_index` and `cpu_index` of all device rows with a known launch call, including rows on stream 0."""
+    """Return `gpu_index` and `cpu_index`, the indexes of device events and their launch calls; includes stream 0."""
     linked = df[(df["stream"] >= 0) & (df["index_correlation"] >= 0)]
     return pd.DataFrame({"gpu_index": linked["index"].to_numpy(), "cpu_index": linked["index_correlation"].to_numpy()})
 

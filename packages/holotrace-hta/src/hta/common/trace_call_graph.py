@@ -31,7 +31,7 @@ _NONE = -1
 _NS_OF_A_MICROSECOND = 1_000
 
 _MISSING = {"num_kernels": 0, "kernel_dur_sum": 0, "kernel_span": 0}
-"""The values of these columns for events outside of call stacks; all other columns contain -1."""
+"""The values of these columns for events outside of call stacks, which have -1 in the other added columns."""
 
 _Numbers = npt.NDArray[np.int64]
 
@@ -45,7 +45,7 @@ class CallGraph:
 
     parent              index of the enclosing event; for device work its launch call; -1 for none
     depth               number of enclosing events: 0 for the outermost
-    height              longest path down to a leaf: 0 for device work, at least 1 for others
+    height              0 for device work, 1 for host events without children, otherwise 1 + largest height of a child
     num_kernels         number of device events launched within; 1 for device work itself
     kernel_dur_sum      summed duration of the device events launched within, in µs
     first_kernel_start  start of the first device event launched within, on the clock of `ts`; -1 for none
@@ -147,7 +147,7 @@ class CallGraph:
         return stack
 
     def get_node_attributes(self, index: int, rank: int | None = None) -> pd.Series:
-        """Return the row of an event, by default of the first rank.
+        """Return the row of an event in a rank's frame, by default in the first rank's frame.
 
         Raises:
             InvalidOptionError: the event does not exist.
@@ -230,7 +230,7 @@ def _stack_columns(rank_trace: RankTrace, events: pd.Series, origin_ns: int) -> 
 
 @dataclass(frozen=True)
 class _Totals:
-    """For each row: its height, and the count, summed duration, first start and last end of the device work below it."""
+    """The height of each row, and count, summed duration, first start and last end of the device work below it."""
 
     height: _Numbers
     count: _Numbers
@@ -252,7 +252,10 @@ class _Totals:
 
 
 def _added_up(above: _Numbers, depth: _Numbers, call_count: int, start_ns: _Numbers, end_ns: _Numbers) -> _Totals:
-    """Add up device work (the rows from `call_count` on) for all rows above it, deepest level first."""
+    """For each row, sum up the device work below it, starting at the deepest level.
+
+    Calls are the rows before `call_count`; device work is the rows from `call_count` on.
+    """
     is_work = np.arange(len(above)) >= call_count
     count, duration, first, last = is_work.astype(np.int64), *np.zeros((3, len(above)), np.int64)
     height = np.where(is_work, 0, 1)

@@ -21,7 +21,7 @@ _GZIP_MAGIC = b"\x1f\x8b"
 
 
 def create_rank_to_trace_dict_from_dir(trace_dir: str) -> tuple[bool, dict[int, str]]:
-    """Return whether the folder contains traces, and {rank: file}, with ranks as in `holotrace.open_trace`."""
+    """Return whether the folder contains traces, and {rank: file}; determines ranks like `holotrace.open_trace`."""
     try:
         return True, get_trace_files(trace_dir)
     except HolotraceError:

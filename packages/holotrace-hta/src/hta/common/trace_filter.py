@@ -48,7 +48,7 @@ class IterationFilter(Filter):
 
 
 class IterationIndexFilter(Filter):
-    """Keep the events of some steps, by index among the frame's steps: 0 is the first.
+    """Keep the events of some steps, selected by index among the frame's step numbers: 0 is the lowest number.
 
     Keeps all rows of a frame without steps.
     """
@@ -105,7 +105,7 @@ class TimeRangeFilter(Filter):
 class NameStringColumnFilter(Filter):
     """Keep the events whose name matches a regular expression at its start.
 
-    Reads names as text from `name_column`, by default `s_name` or `name`; keeps all rows of a frame without such a column.
+    Reads names as text from `name_column`, by default `s_name` or `name`; if neither contains text, keeps all rows.
     """
 
     def __init__(self, name_pattern: str, name_column: str | None = None) -> None:
@@ -123,7 +123,7 @@ class NameStringColumnFilter(Filter):
 
 
 class NameIdColumnFilter(Filter):
-    """Keep the events whose name matches a regular expression at its start; for frames with symbol ids as names."""
+    """Keep the events whose name matches a regular expression at its start; names may be symbol ids."""
 
     def __init__(self, name_pattern: str, name_column: str = "name") -> None:
         self.name_pattern, self.name_column = _checked_pattern(name_pattern), name_column

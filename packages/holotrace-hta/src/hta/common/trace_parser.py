@@ -1,4 +1,4 @@
-"""Reads single files, at HTA's import path. There is only one parser: every back-end name of HTA selects it."""
+"""Reads single files, at HTA's import path. There is only one parser; all names of HTA's parsers refer to it."""
 
 from __future__ import annotations
 

@@ -40,8 +40,8 @@ class OperatorFilter(Filter):
     """Keep events of an operator's thread by their position relative to the operator.
 
     `Under` keeps the operator and the events that it contains, `Ancestors` keeps the events that contain it, and `Stack` keeps
-    both. `After` keeps events that start when the operator ends or later, and `Before` keeps events that end when it
-    starts or earlier.
+    both. `After` keeps events that start at or after the operator's end, and `Before` keeps events that end at or
+    before its start.
 
     Args:
         op_name: the operator's exact name.
@@ -85,7 +85,7 @@ class UnderOperatorFilter(OperatorFilter):
 
 
 class AfterOperatorFilter(OperatorFilter):
-    """Keep the events that start at the end of an operator or later."""
+    """Keep the events that start at or after the end of an operator."""
 
     def __init__(
         self,
@@ -98,7 +98,7 @@ class AfterOperatorFilter(OperatorFilter):
 
 
 class BeforeOperatorFilter(OperatorFilter):
-    """Keep the events that end at the start of an operator or earlier."""
+    """Keep the events that end at or before the start of an operator."""
 
     def __init__(
         self,
@@ -111,7 +111,7 @@ class BeforeOperatorFilter(OperatorFilter):
 
 
 class CombinedOperatorFilter(Filter):
-    """Keep events of the first step that are under one operator, after a second operator and before a third.
+    """In the first step, keep events that are under one operator, after a second operator and before a third.
 
     Args:
         root_op_name: keeps events under the first operator of this name.

@@ -1,8 +1,8 @@
 """HTA's environment variables, as functions.
 
 Every call reads the variable, so changes take effect immediately. Only CRITICAL_PATH_SHOW_ZERO_WEIGHT_LAUNCH_EDGE and
-CRITICAL_PATH_STRICT_NEGATIVE_WEIGHT_CHECKS have an effect. The others have none, because holotrace never rounds times,
-always includes launch edges, and always computes depths.
+CRITICAL_PATH_STRICT_NEGATIVE_WEIGHT_CHECKS have an effect. The other variables have no effect, because holotrace never
+rounds times, always includes edges for launches without a delay, and always computes depths.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class HTAEnvOptions:
         _set(HTA_DISABLE_NS_ROUNDING_ENV, is_on=value)
 
     def disable_call_graph_depth(self) -> bool:
-        """Return whether HTA_DISABLE_CG_DEPTH is 1; this has no effect."""
+        """Return whether HTA_DISABLE_CG_DEPTH is 1; it has no effect, because depths are always computed."""
         return is_switched_on(HTA_DISABLE_CG_DEPTH_ENV)
 
     def set_disable_call_graph_depth(self, value: bool) -> None:  # noqa: FBT001 -- HTA's signature
@@ -54,7 +54,7 @@ class HTAEnvOptions:
         _set(HTA_DISABLE_CG_DEPTH_ENV, is_on=value)
 
     def critical_path_add_zero_weight_launch_edges(self) -> bool:
-        """Return whether CRITICAL_PATH_ADD_ZERO_WEIGHT_LAUNCH_EDGE is 1; the graph always has these edges."""
+        """Return whether CRITICAL_PATH_ADD_ZERO_WEIGHT_LAUNCH_EDGE is 1; it has no effect: these edges always exist."""
         return is_switched_on(CP_LAUNCH_EDGE_ENV)
 
     def set_critical_path_add_zero_weight_launch_edges(self, value: bool) -> None:  # noqa: FBT001 -- HTA's signature

@@ -40,7 +40,7 @@ __all__ = [
 
 DEFAULT_PARSE_VERSION = v1_0_0
 MAX_EVENT_DURATION_US = 7 * 24 * 3_600 * 1_000_000
-"""One week. HTA drops longer events, but holotrace keeps them."""
+"""One week. HTA drops events that last longer, but holotrace keeps them."""
 DEFAULT_VER_EVENT_ARGS = EVENT_ARGS
 
 _IN_BRACKETS = re.compile(r"\(.*?\)")
@@ -70,12 +70,12 @@ class ParserConfig:
 
     Args:
         args: the columns; by default `ARGS_DEFAULT`.
-        user_provide_trace_type: stored, without effect.
-        version: stored, without effect, because there is only one list of args.
-        parse_all_args: show a column for every arg in the rank's events.
-        selected_arg_keys: the columns of `args` to show.
-        skip_event_types: stored, without effect.
-        convert_ts_to_integer: stored, without effect, because times are exact.
+        user_provide_trace_type: stored but not used.
+        version: stored but not used, because there is only one list of args.
+        parse_all_args: add a column for every arg in the rank's events.
+        selected_arg_keys: the names of the columns in `args` that frames contain; by default all.
+        skip_event_types: stored but not used.
+        convert_ts_to_integer: stored but not used, because times are always exact.
 
     Raises:
         InvalidOptionError: a selected name is not among the columns.
@@ -173,16 +173,16 @@ class ParserConfig:
         self.parser_backend = parser_backend
 
     def set_trace_memory(self, trace_memory: bool) -> None:  # noqa: FBT001 -- HTA's signature
-        """Store the option, without effect, because memory use is always bounded."""
+        """Store the option, which is not used, because memory use is always bounded."""
         self.trace_memory = trace_memory
 
     def set_skip_event_types(self, skip_event_types: set[str] | None = None) -> ParserConfig:
-        """Store the option, without effect, because no events are skipped; return the configuration."""
+        """Store the option, which is not used, because no events are skipped; return the configuration."""
         self.skip_event_types = {"python_function"} if skip_event_types is None else skip_event_types
         return self
 
     def set_min_required_cols(self, cols: list[str]) -> None:
-        """Store the option, without effect, because every frame has these columns."""
+        """Store the option, which is not used, because every frame has these columns."""
         self.min_required_cols = cols
 
     def get_min_required_cols(self) -> list[str]:
@@ -190,7 +190,7 @@ class ParserConfig:
         return self.min_required_cols
 
     def set_drop_gpu_user_annotation(self, should_drop: bool) -> None:  # noqa: FBT001 -- HTA's signature
-        """Store the option, without effect, as in HTA."""
+        """Store the option, which is not used here or in HTA."""
         self.drop_gpu_user_annotation = should_drop
 
     @classmethod

@@ -31,7 +31,7 @@ _TENSOR_CORES, _NCCL = (7, 0), (3, 5)
 
 
 class _Case(NamedTuple):
-    """One case of a rule: the device (if the rule is about a device), the measured fraction, and the limit."""
+    """A case to which a rule applies: the device, if the rule is about devices, the measured fraction and its limit."""
 
     device: int | None = None
     value: float | None = None
@@ -39,7 +39,7 @@ class _Case(NamedTuple):
 
 
 class _Rank(NamedTuple):
-    """The data of one rank: its rows in the analyses, and the compute capability of each device that the file describes."""
+    """The data of one rank: its rows in results of analyses, and the compute capabilities of its devices."""
 
     trace: RankTrace
     step: Mapping[str, float | None]
@@ -143,7 +143,7 @@ def _low_utilization(rank: _Rank) -> Iterator[_Case]:
 
 
 def _mixed_precision(rank: _Rank) -> Iterator[_Case]:
-    """Yield a case if the first device has tensor cores and no kernel uses them, although operators could."""
+    """Yield a case if the first device has tensor cores and no kernel uses them, although some operators could."""
     if any(first >= _TENSOR_CORES for first in rank.capabilities[:1]):
         kernels = _owned_kernels(rank.trace)
         if not kernels["uses_tensor_cores"].any():
@@ -175,7 +175,8 @@ def _owned_kernels(rank_trace: RankTrace) -> pl.DataFrame:
         duration_ns        int64
         uses_tensor_cores  bool
         is_counted         bool   whether the plugin counts the call as an operator
-        is_eligible        bool   whether it, or an operator around it, may use tensor cores but has no child that may
+        is_eligible        bool   whether the operator, or one of its ancestors, could use tensor cores although none of
+                                  the children of that operator or ancestor could
     """
     attribution = attribution_of(_COMPAT)
     nodes = attribution.host_nodes(rank_trace)

@@ -14,14 +14,14 @@ from hta.facade.results.times import frame_in_microseconds
 
 
 class RunDiff:
-    """Align two runs by phase, module and call path.
+    """Align two runs by phase, module and call path; returns tables of `holotrace.compare_operators`.
 
     Args:
         baseline: the run to compare with: a folder, a file, or an open trace.
         experiment: the run to examine: a folder, a file, or an open trace.
         ranks: the ranks of both runs to include.
         by: compare time on the `device` or on the `host`; by default on the device if both runs have device time.
-        compat: "torch_tb_profiler" aligns runs as PyTorch's TensorBoard plugin did.
+        compat: "torch_tb_profiler" to align runs as PyTorch's TensorBoard plugin did.
 
     Raises:
         MissingDataError: a run has neither operators nor device work.
@@ -41,11 +41,11 @@ class RunDiff:
         self.result: OperatorComparison = holotrace.compare_operators(*chosen, by=by, compat=compat)
 
     def get_tree(self) -> pd.DataFrame:
-        """Return the call paths, largest change first: `tree` of `holotrace.compare_operators`, times in µs."""
+        """Return the call paths, largest change first: the table `tree`, with times in µs."""
         return frame_in_microseconds(self.result.tree)
 
     def get_operators(self) -> pd.DataFrame:
-        """Return the operators, largest change first: `per_operator`, times in µs."""
+        """Return the operators, largest change first: the table `per_operator`, with times in µs."""
         return frame_in_microseconds(self.result.per_operator)
 
     def plot(self) -> go.Figure:

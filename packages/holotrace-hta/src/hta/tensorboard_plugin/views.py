@@ -17,7 +17,8 @@ from hta.facade.trace.trace_view import TraceView
 class PluginViews:
     """The plugin's views of a job, as methods of `TraceAnalysis`.
 
-    `compat="torch_tb_profiler"` returns the numbers that the plugin's last version shows.
+    With `compat="torch_tb_profiler"`, the methods return the numbers that the plugin's last version shows.
+    All times are in microseconds.
     """
 
     t: TraceView
@@ -31,8 +32,8 @@ class PluginViews:
         """Return the time of each rank's steps by category; the categories of a step add up to its duration.
 
         Returns:
-            `per_step` of `holotrace.step_time`, times in µs: rank, step, start(us), end(us), duration(us),
-            kernel_part(us), memcpy_part(us), memset_part(us), communication_part(us), runtime_part(us),
+            The table `per_step` of `holotrace.step_time`, with times in µs: rank, step, start(us), end(us),
+            duration(us), kernel_part(us), memcpy_part(us), memset_part(us), communication_part(us), runtime_part(us),
             dataloader_part(us), cpu_part(us), other_part(us).
         """
         result = holotrace.step_time(self.t.trace_by_steps, annotation=annotation, compat=compat)
@@ -45,7 +46,7 @@ class PluginViews:
         visualize: bool = True,  # noqa: FBT001, FBT002 -- as in HTA's methods
         compat: Compat | None = None,
     ) -> pd.DataFrame:
-        """Return each device's properties and utilization: `per_device` of `holotrace.gpu_summary`, times in µs."""
+        """Return each device's properties and utilization: the table `per_device` of `holotrace.gpu_summary`."""
         result = holotrace.gpu_summary(self.t.trace, compat=compat)
         if visualize:
             show(figures.plot_gpu_summary(result))
@@ -56,7 +57,7 @@ class PluginViews:
         visualize: bool = True,  # noqa: FBT001, FBT002 -- as in HTA's methods
         compat: Compat | None = None,
     ) -> tuple[pd.DataFrame, pd.DataFrame]:
-        """Return two tables of `holotrace.kernels`, times in µs: kernels by name, and by operator and launch shape."""
+        """Return two tables of `holotrace.kernels`: `per_kernel` and `per_launch_shape`, with times in µs."""
         result = holotrace.kernels(self.t.trace, compat=compat)
         if visualize:
             show(figures.plot_kernels(result))
@@ -86,7 +87,7 @@ class PluginViews:
         visualize: bool = True,  # noqa: FBT001, FBT002 -- as in HTA's methods
         compat: Compat | None = None,
     ) -> pd.DataFrame:
-        """Return the time of each module of each rank: `per_module` of `holotrace.modules`, times in µs."""
+        """Return the time of each module of each rank: the table `per_module` of `holotrace.modules`."""
         result = holotrace.modules(self.t.trace, compat=compat)
         if visualize:
             show(figures.plot_modules(result))
@@ -96,9 +97,9 @@ class PluginViews:
         """Return each step's compute and communication time per rank, and how much of the communication is waiting.
 
         Returns:
-            `per_step` of `holotrace.distributed`, times in µs: rank, step, step(us), computation_only(us),
-            overlap(us), exposed(us), neither(us), collective_count, collective(us), transfer(us), synchronising(us),
-            unmatched(us).
+            The table `per_step` of `holotrace.distributed`, with times in µs: rank, step, step(us),
+            computation_only(us), overlap(us), exposed(us), neither(us), collective_count, collective(us), transfer(us),
+            synchronising(us), unmatched(us).
         """
         result = holotrace.distributed(self.t.trace_by_steps, compat=compat)
         if visualize:
@@ -109,8 +110,9 @@ class PluginViews:
         """Return the calls, sizes and times of each rank's collectives, by element type.
 
         Returns:
-            `per_operation` of `holotrace.distributed`, times in µs, sizes in bytes: rank, collective, dtype, call_count,
-            bytes, mean_bytes, collective(us), mean_collective(us), matched_count, transfer(us), mean_transfer(us).
+            The table `per_operation` of `holotrace.distributed`, times in µs and sizes in bytes: rank, collective,
+            dtype, call_count, bytes, mean_bytes, collective(us), mean_collective(us), matched_count, transfer(us),
+            mean_transfer(us).
         """
         return frame_in_microseconds(holotrace.distributed(self.t.trace_by_steps, compat=compat).per_operation)
 
@@ -118,8 +120,8 @@ class PluginViews:
         """Return the memory of each device after each allocation and free.
 
         Returns:
-            `series` of `holotrace.memory_timeline`, times in µs since the first event of the job, sizes in bytes: rank,
-            device_type, device, time(us), change_bytes, allocated_bytes, reserved_bytes.
+            The table `series` of `holotrace.memory_timeline`, with times in µs since the first event of the job and
+            sizes in bytes: rank, device_type, device, time(us), change_bytes, allocated_bytes, reserved_bytes.
         """
         result = holotrace.memory_timeline(self.t.trace)
         if visualize:
@@ -137,8 +139,8 @@ class PluginViews:
             compat: "torch_tb_profiler" for the numbers of PyTorch's TensorBoard plugin.
 
         Returns:
-            `blocks` of `holotrace.operator_memory`, times in µs since the first event of the job: rank, device_type, device,
-            operator, caller, block_bytes, allocated(us), released(us), lifetime(us).
+            The table `blocks` of `holotrace.operator_memory`, with times in µs since the first event of the job: rank,
+            device_type, device, operator, caller, block_bytes, allocated(us), released(us), lifetime(us).
         """
         return answers.memory.memory_frame(self._memory_within(start_us, end_us, compat).blocks, self.t.origin_ns)
 
@@ -148,14 +150,14 @@ class PluginViews:
         """Return the memory that each operator allocates and frees between `start_us` and `end_us`.
 
         Returns:
-            `per_operator` of `holotrace.operator_memory`, sizes in bytes: rank, device_type, device, operator, call_count,
-            total_increase_bytes, self_increase_bytes, total_allocation_count, self_allocation_count,
-            total_allocated_bytes, self_allocated_bytes, self_unreleased_bytes.
+            The table `per_operator` of `holotrace.operator_memory`, with sizes in bytes: rank, device_type, device,
+            operator, call_count, total_increase_bytes, self_increase_bytes, total_allocation_count,
+            self_allocation_count, total_allocated_bytes, self_allocated_bytes, self_unreleased_bytes.
         """
         return frame_in_microseconds(self._memory_within(start_us, end_us, compat).per_operator)
 
     def get_recommendations(self, compat: Compat | None = None) -> pd.DataFrame:
-        """Return the causes of lost time with advice, costliest first: `per_finding` of `holotrace.diagnosis`, times in µs.
+        """Return causes of lost time with advice, costliest first: the table `per_finding` of `holotrace.diagnosis`.
 
         With `compat`, return the plugin's recommendations instead: rule, rank, device, value_fraction, limit_fraction, advice.
         """

@@ -116,7 +116,7 @@ def _rounded_microseconds(values_ns: pl.Series) -> np.ndarray[Any, Any]:
 
 
 def _percentage(part: pl.Series, whole: pl.Series, *, decimals: int) -> np.ndarray[Any, Any]:
-    """Return rounded percentages, with NaN where `whole` is 0."""
+    """Return `part` as rounded percentages of `whole`, with NaN where `whole` is 0."""
     parts, wholes = part.to_numpy().astype(np.float64), whole.to_numpy().astype(np.float64)
     shares = np.full(len(parts), np.nan)
     np.divide(parts, wholes, out=shares, where=wholes != 0)
@@ -124,7 +124,7 @@ def _percentage(part: pl.Series, whole: pl.Series, *, decimals: int) -> np.ndarr
 
 
 def _kernel_types(result: holotrace.KernelBreakdown, kinds: Sequence[str]) -> pd.DataFrame:
-    """Return the time of each of these kinds and of each overlap between them, under HTA's names."""
+    """Return the time of each kind and of each combination of kinds that overlap, with HTA's names for them."""
     names = {state: _hta_state(state, kinds) for state in result.per_state["state"].unique()}
     named = result.per_state.with_columns(pl.col("state").replace_strict(names, return_dtype=pl.String))
     table = (

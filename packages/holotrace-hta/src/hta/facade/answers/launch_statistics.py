@@ -41,7 +41,7 @@ def launch_frames(  # noqa: PLR0913 -- HTA's arguments
     include_memory_events: bool,
     visualize: bool,
 ) -> dict[int, pd.DataFrame]:
-    """Return a frame per rank with one row per device event whose launch is known; cutoffs are in microseconds."""
+    """Return a frame per rank with a row per device event whose launch is known; cutoffs (µs) are for the figure."""
     chosen = trace.select(None if ranks is None else list(ranks))
     frame_of = partial(_of_rank, include_memory_events=include_memory_events)
     try:

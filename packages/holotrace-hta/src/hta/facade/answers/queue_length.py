@@ -38,7 +38,7 @@ def queue_length_time_series(trace: Trace, ranks: Iterable[int] | None, origin_n
 
 
 def queue_length_summary(series: Mapping[int, pd.DataFrame]) -> pd.DataFrame:
-    """Return statistics of each stream's queue length; each row counts once, regardless of how long it lasts."""
+    """Return statistics of each stream's queue length, in which every row of `series` has the same weight."""
     return explained(described(series, by="stream", value="queue_length"), "no rank launches work for a GPU")
 
 
@@ -78,7 +78,7 @@ def _frame(rank_trace: RankTrace, table: pl.DataFrame, origin: int) -> pd.DataFr
 
 
 def _full_times(frame: pd.DataFrame, max_queue_length: int) -> dict[int, float]:
-    """Return {stream: µs with a full queue}; a queue keeps its length until its next row."""
+    """Return {stream: µs with a full queue}; the length in a row applies until the next row of the same queue."""
     keys = [frame[column].to_numpy() for column in _QUEUE]
     lasts = _last_of_queues(keys)
     queues = list(zip(*(key[lasts].tolist() for key in keys), strict=True))

@@ -46,8 +46,8 @@ def timeline_figure(  # noqa: PLR0913 -- one argument per column
 ) -> go.Figure:
     """Draw events as bars, one plotly trace per colour.
 
-    The names with the longest total time have their own colours; all others share one colour. Draws the longest `MOST_BARS`
-    events and the first `MOST_ROWS` rows; the subtitle says what is omitted.
+    The names with the longest total time have their own colours; all other names share one colour. Draws at most the
+    first `MOST_ROWS` rows and, in them, the `MOST_BARS` longest events; the subtitle says how many are shown.
     """
     if not len(rows):
         return empty_figure(label_text(title), "no events to show", theme)

@@ -99,7 +99,7 @@ def _matching(durations: Iterable[pl.DataFrame], patterns: Sequence[str] | None)
 
 
 def _with_others(group: pl.DataFrame, always: list[str], duration_ratio: float, num_kernels: int) -> pl.DataFrame:
-    """Return the rows of one rank, merging all rows after the cut-off into one, except for the names in `always`."""
+    """Return the rows of one rank, merging all rows after the cut-off into one, except those with names in `always`."""
     if len(group) <= num_kernels:
         return group[list(_STATISTICS)]
     ordered = group.sort(["total_ns", "name"], descending=[True, False])

@@ -35,7 +35,7 @@ class CallStackNode:
 
     parent    the enclosing event; for outermost events the thread's root index
     depth     number of enclosing events, -1 for a root
-    height    longest path down to a leaf: 0 for device work, at least 1 for others
+    height    0 for device work, 1 for host events without children, otherwise 1 + largest height of a child
     device    where the event ran
     children  events directly inside this event, and the device work that it launched
     """
@@ -90,7 +90,10 @@ class NodeGraph:
             (enter_func if is_entered else exit_func)(index, self.nodes[index])
 
     def _walk(self, start: int) -> Iterator[tuple[int, bool]]:
-        """Yield (node, True) before a node's children and (node, False) after them; stacks may be too deep for recursion."""
+        """Yield (node, True) before a node's children and (node, False) after them.
+
+        Not recursive, because stacks may be too deep for recursion.
+        """
         waiting = [(start, True)] if start in self.nodes else []
         while waiting:
             index, is_entered = waiting.pop()
@@ -123,7 +126,7 @@ class CallStackGraph(NodeGraph):
         identity: the rank, process and thread.
         cpu_gpu_correlation: the columns gpu_index (device work) and cpu_index (its launch call).
         full_df: all events of the rank.
-        symbol_table: stored, without effect.
+        symbol_table: stored but not used.
         nodes: the nodes of other threads, to which the graph adds its own nodes.
         use_existing_stack_columns: use parent, depth and height of `full_df` if it has them.
         save_call_stack_to_df: write parent, depth and height into `full_df`.
@@ -199,7 +202,7 @@ def parents_of(df: pd.DataFrame) -> pd.Series:
 
 
 def thread_nodes(parents: pd.Series, root_index: int, launched: Mapping[int, list[int]]) -> dict[int, CallStackNode]:
-    """Return the nodes of a thread; `parents` must be in order of the events' starts."""
+    """Return the nodes of a thread; `parents` must list the events in order of their starts."""
     pairs = list(zip(parents.index.tolist(), parents.tolist(), strict=True))
     nodes = {root_index: CallStackNode()}
     nodes |= {index: CallStackNode(root_index if parent < 0 else parent) for index, parent in pairs}

@@ -88,13 +88,14 @@ _BOUND_BY: Mapping[int, str] = {
 class CPGraph:
     """The graph of a rank's events within a window, and its critical path.
 
-    networkx functions accept it like a `networkx.DiGraph`; `to_networkx()` creates a real one. Nodes are integers in order of
-    time; the first node is the start of the window, the last node its end. `edges`, `nodes`, `number_of_nodes()` and
-    `number_of_edges()` work as in networkx. If a script changes weights of `edges`, `critical_path()` recomputes the path.
+    networkx functions accept this object like a `networkx.DiGraph`; `to_networkx()` creates a real `DiGraph`. Nodes are
+    integers in order of time; the first node is the start of the window, the last node its end. `edges`, `nodes`,
+    `number_of_nodes()` and `number_of_edges()` work as in networkx. If a script changes weights of `edges`,
+    `critical_path()` recomputes the path.
 
     rank, data_load_events   the arguments of `critical_path_analysis`
     t, t_full                the whole trace, `analyzer.t`
-    path_graph               the measured graph, for use with functions of `holotrace`
+    path_graph               the graph with its measured weights, for use with functions of `holotrace`
     """
 
     def __init__(
@@ -111,7 +112,7 @@ class CPGraph:
         self._drawn: tuple[nx.DiGraph, npt.NDArray[np.int64]] | None = None
 
     def __repr__(self) -> str:
-        """Show the rank, the window and the size."""
+        """Return a text with the rank, the window, and the numbers of nodes and edges."""
         return (
             f"CPGraph(rank={self.rank}, window={self.path_graph.window!r}, nodes={len(self)}, edges={len(self._edges)})"
         )
@@ -134,10 +135,10 @@ class CPGraph:
         return targets
 
     def __getattr__(self, name: str) -> Any:  # noqa: ANN401 -- as networkx
-        """Return any other attribute of a `networkx.DiGraph`: `in_edges`, `out_degree`, `successors` and so on.
+        """Return any other attribute of `networkx.DiGraph`, such as `in_edges`, `out_degree` or `successors`.
 
-        With these attributes, networkx functions accept the graph. They get a copy, so their changes are lost; to
-        change weights, use `edges`.
+        With these attributes, networkx functions accept the graph. The functions receive a copy of the graph, so a
+        change that they make is lost; to change weights, use `edges`.
         """
         is_inner = name.startswith("_") and not name.startswith("__networkx") and name not in _OF_NETWORKX
         drawn = None if is_inner or "_drawn" not in self.__dict__ else self._as_networkx()
@@ -213,7 +214,7 @@ class CPGraph:
 
     @cached_property
     def edge_to_event_map(self) -> dict[tuple[int, int], int]:
-        """{(u, v): the event to which the edge's time is attributed}."""
+        """{(u, v): the event to which the time of the edge from u to v is attributed}."""
         events = zip(self._edges.pairs(), self._edges.event.tolist(), strict=True)
         return {pair: event for pair, event in events if event != NO_EVENT}
 

@@ -36,7 +36,7 @@ class CPEdgeType(Enum):
 
 @dataclass
 class CPNode:
-    """The start or end of an event; `ev_idx` is -1 for both ends of the window. `ts` is in microseconds."""
+    """The start or end of an event, with `ts` in microseconds; `ev_idx` is -1 at the two ends of the window."""
 
     idx: int = -1
     ev_idx: int = NO_EVENT
@@ -83,7 +83,7 @@ class NodeList(Sequence[CPNode]):
 class EdgeTable:
     """The edges as arrays, sorted by source and target.
 
-    Of several edges between the same nodes, keeps only one: the edge on the critical path, or else the longest edge.
+    If several edges connect the same nodes, keeps only one: the edge on the critical path, or else the longest edge.
 
     row             row number in `graph.edges`
     source, target  nodes

@@ -1,6 +1,6 @@
 """Large modules, imported on first use, because importing them takes as long as returning an answer from the cache.
 
-Annotations may name classes of these modules; a module is imported only when such an annotation is evaluated.
+Type annotations may name classes of these modules; a module is imported only when such an annotation is evaluated.
 """
 
 from __future__ import annotations

@@ -19,8 +19,8 @@ def described(frames: Mapping[int, pd.DataFrame], *, by: str, value: str) -> pd.
     """Return the statistics of pandas' `describe` for one column, by rank and value of `by`; much faster than pandas.
 
     Returns:
-        index (rank, `by`), columns (`value`, count … max). Each row counts once, regardless of its duration. If there are no
-        rows, returns an empty frame with the same columns, where HTA returns None.
+        index (rank, `by`), columns (`value`, count … max). All rows have the same weight, whatever their duration. If
+        there are no rows, returns an empty frame with the same columns, where HTA returns None.
     """
     columns = pd.MultiIndex.from_product([[value], _STATISTICS])
     filled = {rank: frame for rank, frame in frames.items() if len(frame)}

@@ -255,7 +255,7 @@ def _decoded(texts: pl.Series, decode: Callable[[str], object]) -> pl.Series:
 
 
 def _extra(rank_trace: RankTrace, raw_name: str) -> pl.DataFrame:
-    """Return the values of an arg that has no stored column."""
+    """Return the values of an arg that is stored only as JSON in the table `extra_args`."""
     with_arg = [(index, args[raw_name]) for index, args in _extra_args(rank_trace) if raw_name in args]
     return pl.DataFrame(
         {

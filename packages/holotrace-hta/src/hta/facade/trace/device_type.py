@@ -21,7 +21,7 @@ _CALLS = (
 
 
 def device_type(rank_trace: RankTrace) -> str:
-    """Infer the vendor from calls that launch device work; `UNKNOWN GPU` if none of them is known."""
+    """Infer the vendor from calls that launch device work; `UNKNOWN GPU` if none of these calls is known."""
     if is_mtia(rank_trace.header.raw):
         return "MTIA"
     kinds = (*LAUNCH_KINDS, EventKind.ACCELERATOR)

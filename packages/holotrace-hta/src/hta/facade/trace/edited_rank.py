@@ -102,7 +102,7 @@ def expect_events_of_file(rank_trace: RankTrace) -> None:
 
 
 class EditedFile:
-    """The tables of a rank, with the changes that a script made to its frame, as a `RankFile`."""
+    """A `RankFile` with the tables of a rank, including the changes that a script made to the rank's frame."""
 
     def __init__(self, rows: _Rows, events: pl.DataFrame, event_numbers: _Numbers) -> None:
         """Build the tables; `event_numbers` is the event_index of each row of the frame."""
@@ -143,7 +143,7 @@ class EditedFile:
         return MemoryTables(self._made).read_events(wanted, [int(kind) for kind in kinds], names)
 
     def forget(self) -> None:
-        """Free the recording's tables, but keep the frame's changes."""
+        """Free the recorded tables, but keep the changes that were made to the frame."""
         self._sides.clear()
         if self._recorded is not None:
             self._recorded.forget()
@@ -213,7 +213,7 @@ class _Tracks:
         return self._numbers[row]
 
     def _half(self, value: object) -> tuple[int | None, int | None]:
-        """Return a process or thread as an integer or, if it is text, as its string id."""
+        """Return a `pid` or `tid` as an integer, or as a string id if it is text."""
         if isinstance(value, (int, float, np.integer, np.floating)) and float(value).is_integer():
             return int(value), None
         return None, self._texts.number(str(value))
@@ -370,7 +370,7 @@ class _Rows:
         return np.append(values, missing)[self._source]  # rows without a recorded event get `missing`
 
     def _texts_of(self, column: str) -> _Numbers:
-        """Return the string id of each value, which is a text or the symbol id of a text."""
+        """Return the string id of each value in a column of texts or symbol ids."""
         return _Codes.of(self._frame[column]).mapped(lambda value: self.texts.number(self._text(column, value)))
 
     def _text(self, column: str, value: object) -> str:
@@ -395,7 +395,7 @@ class _Rows:
         return self.tracks.numbers(process, thread)
 
     def _device(self, kind: npt.NDArray[np.uint8], process: _Codes | None) -> pl.Series:
-        """Return the recorded device of each row or, for added rows of device work, the process id."""
+        """Return the recorded device of each row or, for device work that a script added, the row's `pid`."""
         recorded = self._gathered(self._events["device"])
         if process is None:
             return recorded
@@ -434,7 +434,7 @@ class _Rows:
         """Raise an error if a script changed a derived column."""
         for column, way_out in (
             ("end", "change ts and dur instead, which determine end"),
-            ("index_correlation", "change correlation instead, in both rows of a launch"),
+            ("index_correlation", "change correlation instead, for both the launch call and its device work"),
         ):
             if column in self._frame.columns and self._is_changed_alone(column):
                 raise InvalidOptionError(_UNFINDABLE.format(column=column, rank=self.rank, way_out=way_out))
@@ -456,9 +456,9 @@ class _Rows:
     def _partners(self) -> _Numbers:
         """Return the recorded `index_correlation` to compare with the frame's.
 
-        If only some steps are selected, a launch may be selected without its kernel. The recorded links are therefore
-        looked up among the selected events first. Where the frame has a different link, they are looked up among all
-        events of the file.
+        If only some steps are selected, a launch call may be selected without its kernel. A link in the frame is
+        therefore accepted if it equals the link among the selected events. Otherwise, returns the link among all events
+        of the file.
         """
         given = self._whole_numbers("index_correlation")
         if self.recorded is None:
@@ -493,9 +493,11 @@ def _first_free(recorded: RankTrace | None) -> int:
 
 
 def _event_numbers(source_index: _Numbers, given: _Numbers, first_free: int) -> _Numbers:
-    """Return each row's event_index: the number of its recorded event, or else the row's `index` if no event has it.
+    """Return the event_index of each row: the number of the row's recorded event, if there is one.
 
-    If several rows have the same recorded event or `index`, only the first keeps that number; the others get new numbers.
+    A row without a recorded event keeps its `index`, unless a recorded event already has that number. If several rows
+    have the same recorded event or `index`, only the first of these rows keeps the number. All other rows get new
+    numbers.
     """
     wanted = np.where(source_index >= 0, source_index, given)
     _, first = np.unique(wanted, return_index=True)
@@ -507,7 +509,7 @@ def _event_numbers(source_index: _Numbers, given: _Numbers, first_free: int) -> 
 
 
 def _copied(event_numbers: _Numbers, source_index: _Numbers) -> pl.DataFrame:
-    """Return the event numbers of rows that duplicate a recorded event: `source` of the event, `copy` of the row."""
+    """Return, for rows that duplicate a recorded event, the numbers of the event (`source`) and of the row (`copy`)."""
     is_copy = (source_index >= 0) & (event_numbers != source_index)
     pairs = {"source": source_index[is_copy], "copy": event_numbers[is_copy]}
     return pl.DataFrame(pairs).cast(pl.UInt32)

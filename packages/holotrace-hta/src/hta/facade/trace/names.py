@@ -15,7 +15,7 @@ _CLOSING = {"<": ">", "(": ")"}
 
 
 def shorten_name(name: str) -> str:
-    """Shorten a name as HTA does: no template arguments, no parameters, no return type.
+    """Shorten a name as HTA does: remove template arguments, parameters and the return type.
 
     Leaves the names of copies and memsets, and names without brackets, unchanged. Removes anonymous namespaces with their `::`.
     Leaves names that would become empty, such as `<built-in method …>`, unchanged.

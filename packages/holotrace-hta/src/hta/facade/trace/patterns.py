@@ -1,4 +1,4 @@
-"""Groups of event names and of categories; the groups are called the same as in HTA."""
+"""Groups of event names and of event categories; the groups have the same names as in HTA."""
 
 from __future__ import annotations
 

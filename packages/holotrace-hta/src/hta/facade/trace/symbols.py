@@ -168,11 +168,11 @@ class TraceSymbolTable:
         return is_call & (df["index_correlation"] >= 0)
 
     def get_operator_or_cuda_runtime_query(self) -> str:
-        """Return `get_operator_or_cuda_runtime_mask` as a pandas query, as in HTA 0.5."""
+        """Return the condition of `get_operator_or_cuda_runtime_mask` as a pandas query, as in HTA 0.5."""
         return f"cat in {[*self._ids(CPU_OP_CATEGORY_PATTERN), *self._ids(DEVICE_RUNTIME_CATEGORY_PATTERN)]}"
 
     def get_runtime_launch_events_query(self) -> str:
-        """Return `get_runtime_launch_events_mask` as a pandas query, as in HTA 0.5."""
+        """Return the condition of `get_runtime_launch_events_mask` as a pandas query, as in HTA 0.5."""
         return f"cat in {self._ids(DEVICE_RUNTIME_CATEGORY_PATTERN)} and index_correlation >= 0"
 
     def update_encoded_df(self, df: pd.DataFrame, old_symbol_table: TraceSymbolTable) -> None:

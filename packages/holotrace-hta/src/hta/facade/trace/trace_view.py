@@ -96,7 +96,7 @@ class TraceView:
 
     @cached_property
     def meta_data(self) -> dict[int, dict[str, Any]]:
-        """The top-level keys of each rank's file, plus `device_type` as in `get_device_type`."""
+        """The top-level keys of each rank's file, plus `device_type`, the vendor of its devices."""
         return {
             rank: {**rank_trace.header.raw, "device_type": device_type(rank_trace)}
             for rank, rank_trace in self._recorded.ranks.items()
