@@ -223,7 +223,7 @@ RULES = (
         "kernels that only copy tensors into another layout",
         threshold=0.05,
         unit=OF_THE_STEP,
-        reason="Attention permutes its heads once per pass, which stays below 5 % of the step.",
+        reason="Attention permutes its heads once per pass, which takes less than 5 % of the step.",
         source="https://docs.pytorch.org/docs/stable/tensor_view.html",
         check=transposes,
         say=_say_transposes,

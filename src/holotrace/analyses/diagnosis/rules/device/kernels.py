@@ -186,7 +186,8 @@ RULES = (
         "small_grid",
         "kernels that take 10 µs or more and have less than one block for every two SMs",
         threshold=LEAST_SHARE,
-        reason="With one block for every two SMs, half of the device is idle. Losses below 3 % are smaller than the variation of steps.",
+        reason="With one block for every two SMs, half of the device is idle. Losses below 3 % of a step are smaller "
+        "than the variation between steps.",
         check=small_grids,
         say=_say_small,
         confidence="medium",

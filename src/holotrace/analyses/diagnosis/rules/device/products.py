@@ -337,7 +337,8 @@ RULES = (
         "tensor-core products of matrices whose rows are not multiples of 16 bytes, if they reach less than 40 % of the device's peak rates",
         threshold=LEAST_SHARE,
         unit=OF_THE_STEP,
-        reason="Aligned products reach 55 % and more. Losses below 3 % are smaller than the variation of steps.",
+        reason="Aligned products reach 55 % and more. Losses below 3 % of a step are smaller than the variation "
+        "between steps.",
         source=_MATMUL,
         check=unaligned_products,
         say=_say_unaligned,
@@ -349,7 +350,8 @@ RULES = (
         "float32 products on ordinary cores, on a device whose tensor cores have TF32",
         threshold=LEAST_SHARE,
         unit=OF_THE_STEP,
-        reason="TF32 is up to eight times as fast. Gains below 3 % are smaller than the variation of steps.",
+        reason="TF32 is up to eight times as fast. Gains below 3 % of a step are smaller than the variation between "
+        "steps.",
         source="https://docs.pytorch.org/docs/stable/notes/cuda.html",
         check=tf32_off,
         say=_say_tf32,
