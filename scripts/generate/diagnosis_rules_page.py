@@ -10,9 +10,9 @@ from holotrace.analyses.diagnosis.rules.all_rules import JOB_RULES, RULES
 _BEGINNING = """\
 # Rules of the diagnosis
 
-[Diagnosis](analyses/diagnosis.md) uses these rules. A rule applies if the measured value reaches its threshold. Several rules
-may explain the same time: rules of order 0 find definite causes and come first, and rules of order 3 find symptoms and
-explain only the time that is left.
+[Diagnosis](analyses/diagnosis.md) uses these rules. A rule applies if the measured value reaches its threshold. If
+several rules explain the same time, the rule with the lowest order comes first. Rules of order 0 find definite causes.
+Rules of order 3 find symptoms, and explain only the time that no other rule explains.
 
 """
 _RANK_HEADING = "## On one rank\n\n"

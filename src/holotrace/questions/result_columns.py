@@ -114,8 +114,8 @@ WHERE = (
     _text("device_type", "PyTorch's name of the type: cpu, cuda (also for HIP), xpu, …"),
     ResultColumn("stream", "int64", "stream or queue of the device; -1 if not recorded"),
     ResultColumn("step", "int64", "N of ProfilerStep#N; null outside steps"),
-    _text("host", "name of the machine; null if neither the file nor its name contains it"),
-    ResultColumn("process_id", "int64", "process id (pid) on its host", heading="process"),
+    _text("host", "name of the machine; null if neither the file nor the file name contains it"),
+    ResultColumn("process_id", "int64", "process id (pid) of the rank on its host", heading="process"),
     _text("device_name", "name of the device; null if not recorded", "model"),
     _text("compute_capability", "compute capability such as 9.0; null if not recorded", "capability"),
     _text("side", "control or test in comparisons; cpu or gpu for annotations"),
@@ -152,7 +152,10 @@ EVENTS = (
     ResultColumn("module_id", "int64", "number of the module among the modules of its class; null if not recorded"),
     _text("path", "names from the outermost row to this one, joined by ` > `", "phase · module · operator · kernel"),
     _text("annotation", "innermost user annotation; null for work outside annotations"),
-    _text("collective", "PyTorch's name: all_reduce, all_gather, reduce_scatter, all_to_all, send, …; or unknown"),
+    _text(
+        "collective",
+        "PyTorch's name of the collective: all_reduce, all_gather, reduce_scatter, all_to_all, send, …; or unknown",
+    ),
     _text("dtype", "element type: float32, bfloat16, …; null if not recorded"),
     _text("counter", "name of the counter"),
     _text("state", "kinds of work that run at the same time, joined by ` + `"),
@@ -162,8 +165,8 @@ EVENTS = (
     _text("kernels", "names of the kernels in launch order, joined by ` -> `"),
     _text("pattern", "the operator and its kernels in start order, joined by `|`"),
     _text("first_kernels", "names of the first kernels of a sequence, shortened"),
-    _text("grid", "blocks of the launch, `[x, y, z]`; null if not recorded"),
-    _text("block", "threads per block, `[x, y, z]`; null if not recorded"),
+    _text("grid", "number of blocks of the launch in each dimension, `[x, y, z]`; null if not recorded"),
+    _text("block", "number of threads of a block in each dimension, `[x, y, z]`; null if not recorded"),
     _text("change", "change in the number of calls: added, deleted, increased, decreased or unchanged"),
     _text("measure", "the measured or compared quantity", "share of"),
     ResultColumn("depth", "int32", "number of enclosing modules or tree rows"),
@@ -229,7 +232,11 @@ TOTALS = (
     _length(
         "device_total_ns", "summed durations of the device work launched within the row's calls", "device, with inner"
     ),
-    _length("device_self_ns", "part of device_total_ns in work launched outside inner rows", "device, itself"),
+    _length(
+        "device_self_ns",
+        "part of device_total_ns spent in work that the row launched itself, outside inner rows",
+        "device, itself",
+    ),
     _length("device_total_busy_ns", "time in which any of the work in device_total_ns runs"),
     _length("device_self_busy_ns", "time in which any of the work in device_self_ns runs", "device busy"),
     _length("backward_host_total_ns", "host_total_ns of the backward pass", "host, backward"),
@@ -251,7 +258,7 @@ COUNTS = (
     _count("backward_kernel_count", "kernels of the backward operator"),
     _count("work_count", "number of kernels, copies, memsets and other device work", "work"),
     _count("copy_count", "number of copies", "copies"),
-    _count("active_count", "number of copies in flight from this time until the next row"),
+    _count("active_count", "number of copies in flight from this time until the time of the next row"),
     _count("gap_count", "number of gaps", "gaps"),
     _count("change_count", "how often the value changes"),
     _count("segment_count", "number of segments of the critical path", "segments"),
@@ -265,7 +272,7 @@ COUNTS = (
 
 BUSY_AND_IDLE = (
     _length("computation_ns", "time in which at least one computation kernel runs", "computing for"),
-    _length("non_computation_ns", "time in which device work runs, but no computation kernel"),
+    _length("non_computation_ns", "time in which device work runs, but no computation kernel runs"),
     _length("idle_ns", "time in which the device or stream runs no work", "idle for"),
     _fraction("computation_fraction", "computation_ns / window_ns", "computing"),
     _fraction("non_computation_fraction", "non_computation_ns / window_ns", "other work only"),
@@ -281,22 +288,46 @@ BUSY_AND_IDLE = (
         "for the host",
     ),
     _fraction("kernel_wait_fraction", "share of the idle time spent in usual launch delays", "for the kernel's start"),
-    _fraction("other_fraction", "share of the idle time with another cause", "for something else"),
+    _fraction(
+        "other_fraction",
+        "share of the idle time that is due neither to the host nor to usual launch delays",
+        "for something else",
+    ),
     _length("communication_ns", "time in which at least one communication kernel runs", "communication"),
     _length(
         "overlap_ns", "hidden communication: time in which communication and computation run at the same time", "hidden"
     ),
-    _length("exposed_ns", "exposed communication: time in which communication runs but no computation", "exposed"),
+    _length(
+        "exposed_ns", "exposed communication: time in which communication runs, but no computation runs", "exposed"
+    ),
     _length("computation_only_ns", "time in which computation runs without communication", "only computing"),
     _length("neither_ns", "time in which neither computation nor communication runs", "neither"),
     _fraction("overlap_fraction", "overlap_ns / communication_ns; null without communication", "hidden share"),
     _length("kernel_part_ns", "part of the step in which a kernel computes", "kernels"),
-    _length("memcpy_part_ns", "part in which the device copies, but no kernel computes", "copies"),
-    _length("memset_part_ns", "part in which a memset runs, but neither kernels nor copies", "memsets"),
-    _length("communication_part_ns", "part in which a collective runs, and none of the above", "communication"),
-    _length("runtime_part_ns", "part in which the host is in the runtime or driver, and none of the above", "runtime"),
-    _length("dataloader_part_ns", "part in which the host waits for data, and none of the above", "data loader"),
-    _length("cpu_part_ns", "part in which an operator runs on the host, and none of the above", "operators"),
+    _length("memcpy_part_ns", "part of the step in which the device copies, but no kernel computes", "copies"),
+    _length(
+        "memset_part_ns",
+        "part of the step in which a memset runs, but neither a computation kernel nor a copy runs",
+        "memsets",
+    ),
+    _length(
+        "communication_part_ns",
+        "part of the step in which a collective runs, but no kernel computes and no copy or memset runs",
+        "communication",
+    ),
+    _length(
+        "runtime_part_ns",
+        "part of the step in which the host is in the runtime or driver, while the device does none of the above",
+        "runtime",
+    ),
+    _length(
+        "dataloader_part_ns",
+        "part of the step in which the host waits for data, excluding all parts above",
+        "data loader",
+    ),
+    _length(
+        "cpu_part_ns", "part of the step in which an operator runs on the host, excluding all parts above", "operators"
+    ),
     _length("other_part_ns", "rest of the step", "other"),
 )
 """How the time of a device or step is divided."""
@@ -307,26 +338,40 @@ DEVICE_USE = (
     _fraction(
         "sm_efficiency_known_fraction", "share of the time for which SM efficiency is known", "SM efficiency known for"
     ),
-    _fraction("occupancy_fraction", "estimated achieved occupancy, kernels weighted by duration", "est. occupancy"),
+    _fraction(
+        "occupancy_fraction",
+        "mean of the estimated achieved occupancy of the kernels, weighted by their durations",
+        "est. occupancy",
+    ),
     _fraction(
         "occupancy_known_fraction", "share of the kernel time for which occupancy is known", "occupancy known for"
     ),
-    _fraction("mean_occupancy_fraction", "estimated achieved occupancy, calls weighted by duration", "est. occupancy"),
-    _number("mean_blocks_per_sm", "blocks divided by the SM count, calls weighted by duration", "blocks per SM"),
-    _fraction("blocks_per_sm_known_fraction", "share of the kernel time with known blocks per SM", "blocks known for"),
+    _fraction(
+        "mean_occupancy_fraction",
+        "mean of the estimated achieved occupancy of the calls, weighted by their durations",
+        "est. occupancy",
+    ),
+    _number(
+        "mean_blocks_per_sm", "mean of the blocks per SM of the calls, weighted by their durations", "blocks per SM"
+    ),
+    _fraction(
+        "blocks_per_sm_known_fraction",
+        "share of the kernel time in kernels whose blocks per SM are known",
+        "blocks known for",
+    ),
     _fraction(
         "tensor_core_fraction",
-        "share of the kernel time on tensor or matrix cores, a lower bound",
+        "lower bound on the share of the kernel time spent on tensor or matrix cores",
         "on tensor cores",
     ),
     _fraction(
         "tensor_core_least_fraction",
-        "name of tensor_core_fraction in printed tables if it is unknown which cores some kernels use",
+        "tensor_core_fraction has this name in printed tables if it is unknown which cores some kernels use",
         "on tensor cores, at least",
     ),
     _fraction(
         "tensor_core_unknown_fraction",
-        "share of the kernel time in kernels whose name does not show which cores they use",
+        "share of the kernel time in kernels whose names do not show which cores they use",
         "tensor cores unknown",
     ),
     _flag(
@@ -342,16 +387,16 @@ DEVICE_USE = (
     _length("tensor_core_self_ns", "part of device_self_ns spent on tensor or matrix cores"),
     _length(
         "tensor_core_unknown_total_ns",
-        "part of device_total_ns in kernels whose name does not show which cores they use",
+        "part of device_total_ns in kernels whose names do not show which cores they use",
     ),
     _length(
-        "tensor_core_unknown_self_ns", "part of device_self_ns in kernels whose name does not show which cores they use"
+        "tensor_core_unknown_self_ns", "part of device_self_ns in kernels whose names do not show which cores they use"
     ),
     _fraction("tensor_core_total_fraction", "tensor_core_total_ns / device_total_ns, a lower bound"),
     _fraction("tensor_core_self_fraction", "tensor_core_self_ns / device_self_ns, a lower bound", "on tensor cores"),
     _fraction(
         "tensor_core_self_least_fraction",
-        "name of tensor_core_self_fraction in printed tables if it is unknown which cores some kernels use",
+        "tensor_core_self_fraction has this name in printed tables if it is unknown which cores some kernels use",
         "on tensor cores, at least",
     ),
     _fraction("tensor_core_unknown_total_fraction", "tensor_core_unknown_total_ns / device_total_ns"),
@@ -394,7 +439,8 @@ LAUNCHES = (
     ResultColumn(
         "queue_length",
         "int64",
-        "number of launched kernels, copies and memsets that have not begun, from this time until the next row",
+        "number of kernels, copies and memsets that have been launched but have not begun, from this time until the "
+        "time of the next row",
     ),
     _number("mean_length", "mean queue length", "mean length"),
     _number("std_length", "standard deviation of the queue length"),
@@ -417,7 +463,7 @@ MEMORY = (
         "time in which any of the row's kernels, copies or other work runs",
         "busy for",
     ),
-    _bandwidth("bytes_per_s", "bandwidth from this time until the next row", column_type="int64"),
+    _bandwidth("bytes_per_s", "bandwidth from this time until the time of the next row", column_type="int64"),
     _bandwidth("mean_bytes_per_s", "mean bandwidth", "mean bandwidth"),
     _bandwidth("std_bytes_per_s", "standard deviation of the bandwidth"),
     _bandwidth("min_bytes_per_s", "lowest bandwidth", column_type="int64"),
@@ -441,11 +487,15 @@ MEMORY = (
     _size("self_allocated_bytes", "bytes allocated outside inner operators", "allocated, itself"),
     _size(
         "total_increase_bytes",
-        "bytes allocated minus bytes freed, including those of inner operators",
+        "bytes allocated minus bytes freed, both including those of inner operators",
         "net, with inner",
     ),
-    _size("self_increase_bytes", "bytes allocated minus bytes freed outside inner operators", "net, itself"),
-    _size("self_unreleased_bytes", "part of self_allocated_bytes not released; null if unknown", "not released"),
+    _size("self_increase_bytes", "bytes allocated minus bytes freed, both outside inner operators", "net, itself"),
+    _size(
+        "self_unreleased_bytes",
+        "part of self_allocated_bytes that was not released before the end; null if unknown",
+        "not released",
+    ),
 )
 """Sizes and bandwidths."""
 
@@ -475,7 +525,7 @@ JOB = (
         "others wait for it",
     ),
     _fraction("caused_fraction", "share of all waiting that is due to this rank", "of all waiting"),
-    _length("uncompared_ns", "time in communication that cannot be compared between ranks"),
+    _length("uncompared_ns", "time in sends and receives, and in collectives that no other rank recorded"),
     _flag(
         "is_straggler", "whether the rank itself waits little and causes most of the waiting in its collectives", "late"
     ),
@@ -498,7 +548,7 @@ WAIT_CAUSES = (
     _length("wait_excess_ns", "wait_ns - typical_wait_ns", "longer by"),
     _length(
         "cost_excess_ns",
-        "what the cause costs the rank in this step, minus what it costs in the rank's median step",
+        "time that the cause costs the rank in this step, minus the time that it costs the rank in the median step",
         "because of this cause",
     ),
     _length("passed_on_ns", "how long other ranks wait because this rank waited", "passes on"),
@@ -538,7 +588,11 @@ COLLECTIVES = (
     ResultColumn("late_rank", "int32", "the rank that came last most often", heading="late rank"),
     _fraction("late_fraction", "share of the instances in which late_rank came last"),
     _count("mergeable_count", "small calls, each of which could be merged with the previous call", "mergeable"),
-    _length("mergeable_ns", "latency and pauses that merging these calls would save on each rank", "saves"),
+    _length(
+        "mergeable_ns",
+        "time that merging these calls would save on each rank: their latency and the pauses between them",
+        "saves",
+    ),
     _length(
         "lateness_ns",
         "how much later this rank arrived than the first rank; null if the clocks are not exact enough",
@@ -551,18 +605,22 @@ COLLECTIVES = (
         "what the transfer time is based on: one clock, aligned clocks, or the shortest duration (an upper bound)",
         "measured by",
     ),
-    _text("matched_by", "sequence, communication_id, signature, time, stream_order or send_receive", "matched by"),
+    _text(
+        "matched_by",
+        "how calls were matched: by sequence, communication_id, signature, time, stream_order or send_receive",
+        "matched by",
+    ),
     _fraction("call_fraction", "share of all calls", "of calls"),
     _fraction("byte_fraction", "share of the bytes of all calls; null if no size is known", "of bytes"),
     _fraction("time_fraction", "share of the time that all calls take together", "of time"),
     _time(
         "valid_from_ns",
-        "start of the period without clock jumps that the row describes; null if the clock never jumps",
+        "start of the period to which the row applies, between two jumps of the clock; null if the clock never jumps",
         "from",
     ),
     _time(
         "valid_to_ns",
-        "end of the period without clock jumps that the row describes; null if the clock never jumps",
+        "end of the period to which the row applies, between two jumps of the clock; null if the clock never jumps",
         "to",
     ),
     _time("offset_at_ns", "time on this clock at which offset_ns applies", "at"),
@@ -582,7 +640,8 @@ COLLECTIVES = (
     _mean("peer_transfer_ns", "median transfer time of other hosts, links or groups", "transfer of peers"),
     _number(
         "slowdown",
-        "transfer time divided by the time of other hosts, links, groups or pairs; for steps, duration / ideal time",
+        "transfer time divided by the transfer time of other hosts, links, groups or pairs; for a step, its duration "
+        "divided by its ideal duration",
     ),
     _flag("is_slow", "whether the slowdown stands out among the peers; null with fewer than 3 transfers", "slow"),
     _text("axis", "axis of parallelism: pp, tp, cp, ep, fsdp, dp, world, or unknown"),
@@ -591,17 +650,18 @@ COLLECTIVES = (
     ResultColumn("collectives", "list[text]", "kinds of communication of a group"),
     _count("stage", "position of the rank in its pipeline, from 0"),
     _count("stage_count", "stages of the pipeline", "stages"),
-    _count("microbatch_count", "messages in a step from each stage to the next", "microbatches"),
+    _count("microbatch_count", "number of messages that each stage sends to the next stage in a step", "microbatches"),
     _length("bubble_ns", "exposed waiting in sends and receives of a pipeline", "bubble"),
     _mean("mean_computation_ns", "mean of computation_ns over the steps", "computing"),
     _mean("mean_bubble_ns", "mean of bubble_ns over the steps", "bubble"),
     _fraction("bubble_fraction", "bubble_ns / step_ns", "of the step"),
     _fraction("expected_fraction", "(p - 1) / (m + p - 1) for p stages and m microbatches", "expected"),
-    _count("sent_tokens", "rows that all-to-alls send", "tokens sent"),
-    _count("received_tokens", "rows that all-to-alls receive", "tokens received"),
+    _count("sent_tokens", "rows that the rank sends in all-to-alls", "tokens sent"),
+    _count("received_tokens", "rows that the rank receives in all-to-alls", "tokens received"),
     _number(
         "imbalance",
-        "tokens that the rank's experts receive, divided by the group's mean; results that are sent back do not count",
+        "tokens that the rank's experts receive, divided by the group's mean; excludes the results that experts send "
+        "back",
     ),
     _count("product_count", "grouped matrix products with recorded shapes", "products"),
     _count(
@@ -620,7 +680,8 @@ STRAGGLER_COST = (
     _mean("mean_cost_ns", "time that these operations add to an ideal step, averaged over the steps", "costs"),
     _fraction(
         "replay_error_fraction",
-        "absolute difference between step_ns and a replay with all recorded times and start times, divided by step_ns",
+        "absolute difference between step_ns and the length of a replay that uses all recorded durations and start "
+        "times, divided by step_ns",
         "replay error",
     ),
     _fraction(
@@ -664,7 +725,8 @@ CRITICAL_PATH = (
     _length("clock_half_width_ns", "largest error of the offset between the two clocks; null if unknown", "±"),
     _length(
         "unknown_ns",
-        "time on the critical path for which the cause, or the use of the device, was not recorded",
+        "time on the critical path whose cause was not recorded, or time in which the use of the device was not "
+        "recorded",
         "unknown",
     ),
     _length("incomplete_ns", "time on the critical path in communication that not all ranks recorded", "ranks missing"),
@@ -723,18 +785,24 @@ DIAGNOSIS = (
     ),
     _length(
         "stake_error_ns",
-        "half the range of stake_ns over the replayed steps; null for fewer than two steps",
+        "half the difference between the largest and the smallest stake_ns of the replayed steps; null for fewer "
+        "than two steps",
         "± at stake",
     ),
     _fraction("stake_fraction", "stake_ns divided by the mean step", "of the step"),
     _text(
         "basis",
-        "what-if: from a replay without the cause; bound: the cause costs at most stake_ns; estimate: about stake_ns",
+        "what-if: stake_ns comes from a replay without the cause; bound: stake_ns is an upper bound; estimate: "
+        "stake_ns is an estimate",
     ),
     _text("confidence", "high, medium or low: how certain the cause is"),
     _text("source_line", "innermost line and function of the user's code; null if unknown", "line"),
-    _text("part_of", "the rule whose finding also explains most of this time; null if there is none", "part of"),
-    _text("subject", "distinguishes several findings of one rule; null if there is only one"),
+    _text(
+        "part_of",
+        "another rule whose finding also explains most of the time of this finding; null if there is none",
+        "part of",
+    ),
+    _text("subject", "text that distinguishes several findings of one rule; null if the rule has only one"),
     _number("measured", "value measured by the rule"),
     _number("threshold", "lowest value for which the rule reports a finding"),
     _text("unit", "unit of the measured value and the threshold"),
@@ -755,11 +823,11 @@ DIAGNOSIS = (
     ),
     _fraction("main_fraction", "share of the mean step that main_work takes", "its share"),
     _text("main_source_line", "the user's function in which main_work runs on the host; null if unknown"),
-    _count("cut_off_count", "files that end early", "files cut off"),
+    _count("cut_off_count", "number of files that are cut off", "files cut off"),
     _count("unread_count", "files whose device work cannot be read", "files not read"),
     _fraction(
         "costed_fraction",
-        "share of the compute time with known operation counts; MFU counts only this part",
+        "share of the compute time in operators whose operations are known; MFU includes only these operators",
         "known costs",
     ),
     _size("memory_peak_bytes", "highest memory peak of any device; null if not recorded", "memory peak"),
@@ -822,7 +890,7 @@ COMPILED_REGIONS = (
     _length("guard_ns", "host time of the guard checks", "guards"),
     _count(
         "graph_break_count",
-        "resume functions, which continue a function after a graph break; null if unknown",
+        "number of resume functions, each of which continues a function after a graph break; null if unknown",
         "graph breaks",
     ),
     _length(
@@ -841,7 +909,8 @@ ROOFLINE = (
     _text("input_values", "JSON: text of each scalar input; null if not recorded", "input values"),
     _text(
         "work",
-        "matrix: arithmetic for tensor cores; vector: for ordinary cores only; copy: no arithmetic; null if unknown",
+        "matrix: arithmetic for tensor cores; vector: arithmetic only for ordinary cores; copy: no arithmetic; null "
+        "if unknown",
     ),
     _text("precision", "element type in which the kernel computes; null if unknown"),
     ResultColumn("flops", "int64", "operations of one call; null if unknown", "FLOP", "operations"),
@@ -858,11 +927,12 @@ ROOFLINE = (
     _bandwidth("moved_bytes_per_s", "bytes_moved of all calls / busy_ns", "bandwidth"),
     _text(
         "bound",
-        "compute or memory: which takes longer at peak rates; for inference, what takes the most time; null if unknown",
+        "compute or memory, whichever takes longer at peak rates; in inference, the largest part of the time, such "
+        "as launch; null if unknown",
         "bound by",
     ),
     _length("floor_ns", "lower bound of busy_ns at the peak rates of the device", "lower bound"),
-    _fraction("roofline_fraction", "floor_ns / busy_ns; above 1 only with a contradiction", "of the peak"),
+    _fraction("roofline_fraction", "floor_ns / busy_ns; above 1 only if there is a contradiction", "of the peak"),
     _length("gap_ns", "busy_ns - floor_ns", "above the bound"),
     _text("reason", "why operations or bytes are unknown; empty if they are known"),
     _text("contradiction", "reason why floor_ns exceeds busy_ns; null if it does not"),
@@ -936,7 +1006,9 @@ INFERENCE = (
         "output tokens",
     ),
     _count(
-        "draft_token_count", "new tokens in decoding in excess of one per request; null if unknown", "drafted tokens"
+        "draft_token_count",
+        "new tokens in decoding beyond the first of each request; null if unknown",
+        "drafted tokens",
     ),
     _count(
         "attention_pair_count",
@@ -1001,7 +1073,7 @@ INFERENCE = (
     _length("elapsed_ns", "time from the start of the first steady step to the end of the last steady step", "elapsed"),
     _mean(
         "inter_token_ns",
-        "time between two tokens of a request: elapsed_ns divided by the number of steps that decode",
+        "mean time between two tokens of a request: elapsed_ns divided by the number of steps that decode",
         "between tokens",
     ),
     _number("tokens_per_s", "new tokens of all steady steps per second; null if some are unknown", "tokens/s"),

@@ -124,7 +124,8 @@ RULES = (
         "attention computed in separate kernels: two products with a softmax between them",
         threshold=LEAST_SHARE,
         unit=OF_THE_STEP,
-        reason="Fused attention reads the inputs and writes the result once. Gains below 3 % are smaller than the variation of steps.",
+        reason="Fused attention reads the inputs and writes the result once. Gains below 3 % of a step are smaller "
+        "than the variation between steps.",
         source="https://docs.pytorch.org/docs/stable/generated/torch.nn.functional.scaled_dot_product_attention.html",
         check=unfused_attention,
         say=_say,

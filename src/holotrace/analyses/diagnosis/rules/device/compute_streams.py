@@ -218,7 +218,7 @@ RULES = (
         "kernels that wait for kernels of another stream, although both together would leave SMs free",
         threshold=0.05,
         unit=OF_THE_STEP,
-        reason="Below 5 % of the step, rearranging streams is not worth the effort.",
+        reason="Rearranging streams is not worth the effort if it saves less than 5 % of the step.",
         source="https://docs.nvidia.com/cuda/cuda-c-programming-guide/index.html#streams",
         check=streams_in_turn,
         say=_say,

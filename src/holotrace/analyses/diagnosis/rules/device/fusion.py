@@ -197,7 +197,8 @@ _TUNING = "https://docs.pytorch.org/tutorials/recipes/recipes/tuning_guide.html"
 RULES = (
     Rule(
         "unfused_chain",
-        "eight or more element-wise kernels, concatenations and reductions in a row on a stream, except the optimizer's",
+        "chains of eight or more element-wise kernels, concatenations and reductions in a row on one stream, outside "
+        "the optimizer",
         threshold=LEAST_SHARE,
         unit=OF_THE_STEP,
         reason="Few models need eight element-wise operations in a row, and each operation reads and writes memory again.",
@@ -222,7 +223,7 @@ RULES = (
         "kernels that only copy tensors into another layout",
         threshold=0.05,
         unit=OF_THE_STEP,
-        reason="Attention permutes its heads once per pass, which stays below 5 % of the step.",
+        reason="Attention permutes its heads once per pass, which takes less than 5 % of the step.",
         source="https://docs.pytorch.org/docs/stable/tensor_view.html",
         check=transposes,
         say=_say_transposes,
@@ -245,7 +246,8 @@ RULES = (
         "memory-bound operators that take more than 20 µs and reach less than 30 % of the peak bandwidth",
         threshold=0.05,
         unit=OF_THE_STEP,
-        reason="Simple kernels reach 70 %, and reductions 40 %. Below 5 % of the step, a better kernel gains little.",
+        reason="Simple kernels reach 70 %, and reductions reach 40 %. A better kernel is not worth the effort if it "
+        "saves less than 5 % of the step.",
         source=_TUNING,
         check=slow_memory_kernels,
         say=_say_slow_memory,

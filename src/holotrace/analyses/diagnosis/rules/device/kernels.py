@@ -185,17 +185,18 @@ _rule = partial(Rule, unit=OF_THE_STEP, source=_GUIDE, needs=needs_device)
 RULES = (
     _rule(
         "small_grid",
-        "kernels of 10 µs and more with less than one block for every two SMs",
+        "kernels that take 10 µs or more and have less than one block for every two SMs",
         threshold=LEAST_SHARE,
-        reason="With one block for every two SMs, half of the device is idle. Losses below 3 % are smaller than the variation of steps.",
+        reason="With one block for every two SMs, half of the device is idle. Losses below 3 % of a step are smaller "
+        "than the variation between steps.",
         check=small_grids,
         say=_say_small,
         confidence="medium",
     ),
     _rule(
         "low_occupancy",
-        "kernels of 10 µs and more, except matrix products, that occupy at most a quarter of an SM's warps because of their "
-        "registers, shared memory or block size",
+        "kernels, except matrix products, that take 10 µs or more and occupy at most a quarter of an SM's warps "
+        "because of their registers, shared memory or block size",
         threshold=0.05,
         reason="Memory-bound kernels need about half of the warps to hide the latency of memory; matrix products need far fewer.",
         check=low_occupancy,
@@ -205,9 +206,10 @@ RULES = (
     ),
     _rule(
         "tiny_kernels",
-        "kernels of less than 5 µs that together take much of the step",
+        "kernels that take less than 5 µs each, but together much of the step",
         threshold=0.2,
-        reason="Starting and draining a kernel takes about 2 µs. Below a fifth of the step, other causes matter more.",
+        reason="Starting and draining a kernel takes about 2 µs. If these kernels take less than a fifth of the "
+        "step, other causes matter more.",
         check=tiny_kernels,
         say=_say_tiny,
         precedence=2,

@@ -248,7 +248,7 @@ RULES = (
     ),
     Rule(
         "fragmentation",
-        "reserved memory in excess of the peak of allocated memory, on a device that is at least 80 % full",
+        "reserved memory beyond the peak of allocated memory, on a device that is at least 80 % full",
         threshold=0.2,
         unit="of the device's memory",
         reason="A cache of some gigabytes is normal, but an almost full device cannot spare a fifth of its memory.",

@@ -65,10 +65,12 @@ def _say_copies(cases: Sequence[RankCase]) -> Said:
 RULES = (
     Rule(
         "copies_in_turn",
-        "asynchronous copies to the device that could overlap computation, but do not for at least 80 % of their time",
+        "asynchronous copies to the device that could overlap computation, but for at least 80 % of their time do "
+        "not overlap it",
         threshold=0.05,
         unit=OF_THE_STEP,
-        reason="Copying on a second stream takes extra code. Below 5 % of the step, it is not worth the effort.",
+        reason="Copying on a second stream takes extra code, which is not worth the effort if it saves less than 5 % "
+        "of the step.",
         source="https://docs.pytorch.org/tutorials/intermediate/pinmem_nonblock.html",
         check=copies_in_turn,
         say=_say_copies,

@@ -93,11 +93,12 @@ def _say(cases: Sequence[RankCase]) -> Said:
 RULES = (
     Rule(
         "dense_embedding_gradients",
-        "embeddings whose gradients and optimizer process all rows although a step reads few of them, in jobs without device work",
+        "embeddings for which the backward pass and the optimizer process all rows, although a step reads only a few "
+        "rows, in jobs without device work",
         threshold=0.1,
         unit=OF_THE_STEP,
         reason="If a step reads at most a tenth of the rows, sparse gradients save most of this time. "
-        "If it is below a tenth of the step, the gain is small.",
+        "If this time is less than a tenth of the step, the gain is small.",
         source="https://docs.pytorch.org/docs/stable/generated/torch.nn.Embedding.html",
         check=dense_gradients,
         say=_say,

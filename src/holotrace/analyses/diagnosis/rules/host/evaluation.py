@@ -76,7 +76,8 @@ RULES = (
         "operators of layers that run without gradients during training, in jobs without device work",
         threshold=0.1,
         unit=OF_THE_STEP,
-        reason="Training computes gradients of nearly everything; below a tenth of the step, moving work without gradients out of the step saves little.",
+        reason="Training computes gradients for nearly all operators. If operators without gradients take less than "
+        "a tenth of the step, moving them out of the step saves little.",
         source="https://docs.pytorch.org/docs/stable/notes/autograd.html#locally-disable-grad-doc",
         check=evaluation_in_steps,
         say=_say,

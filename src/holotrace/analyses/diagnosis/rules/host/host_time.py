@@ -302,8 +302,8 @@ RULES = (
         "time in which all devices are idle while the training thread waits for its data loader",
         threshold=_LEAST_SHARE,
         unit=OF_THE_STEP,
-        reason="If data is loaded in the background, fetching a batch takes well below 1 % of a step. Waits below 0.3 ms per step "
-        "count only if they take at least a tenth of the step.",
+        reason="If data is loaded in the background, fetching a batch takes well below 1 % of a step. Waits below "
+        "0.3 ms per step are reported only if they take at least a tenth of the step.",
         source="https://docs.pytorch.org/tutorials/recipes/recipes/tuning_guide.html",
         check=data_loading,
         say=_say_loading,
@@ -326,7 +326,7 @@ RULES = (
         "a user's Python function that runs for a long time while all devices are idle",
         threshold=_LEAST_FUNCTION,
         unit=OF_THE_STEP,
-        reason="Below 5 % of a step, moving a function out of the step saves little.",
+        reason="If a function takes less than 5 % of a step, moving it out of the step saves little.",
         source="https://docs.pytorch.org/tutorials/recipes/recipes/tuning_guide.html",
         check=slow_functions,
         say=_say_function,

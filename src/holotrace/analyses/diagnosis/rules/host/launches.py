@@ -460,7 +460,8 @@ RULES = (
         "idle time added by recording Python functions: 3 µs per operator and runtime call, 1.2 µs per Python function",
         threshold=0.10,
         unit=OF_THE_STEP,
-        reason="Below a tenth of the step, the recorded times are close to those without the profiler.",
+        reason="If recording adds less than a tenth of the step, the recorded times are close to those without the "
+        "profiler.",
         source="docs/reference/analyses/trust.md",
         check=slow_recording,
         say=_say_recording,
@@ -482,7 +483,7 @@ RULES = (
     ),
     Rule(
         "recompilation",
-        "idle time in which torch.compile compiles in steady steps",
+        "idle time in steady steps in which torch.compile compiles code",
         threshold=0.02,
         unit=OF_THE_STEP,
         reason="Once a step is compiled, it does not need to be compiled again.",
@@ -496,7 +497,7 @@ RULES = (
         "idle time between the compiled regions of a step",
         threshold=0.05,
         unit=OF_THE_STEP,
-        reason="Below 5 % of a step, removing graph breaks saves little.",
+        reason="If this time is less than 5 % of a step, removing graph breaks saves little.",
         source="https://docs.pytorch.org/docs/stable/torch.compiler_troubleshooting.html",
         check=graph_breaks,
         say=_say_breaks,
@@ -509,7 +510,7 @@ RULES = (
         threshold=0.10,
         unit=OF_THE_STEP,
         reason="Every step begins and ends with a few idle microseconds, which are less than a tenth of the step. Time added by "
-        "recording Python functions (3 µs per operator and runtime call, 1.2 µs per Python function) does not count.",
+        "recording Python functions (3 µs per operator and runtime call, 1.2 µs per Python function) is excluded.",
         source="https://pytorch.org/blog/accelerating-pytorch-with-cuda-graphs/",
         check=launch_bound,
         say=_say_launch_bound,

@@ -274,8 +274,8 @@ RULES = (
         "functions that, in each call, run a small operator at least 64 times or a module at least 32 times, in jobs without device work",
         threshold=_LEAST_SHARE,
         unit=OF_THE_STEP,
-        reason="Without a loop, a function or module rarely calls an operator more than a few dozen times. Below 5 % of the step, "
-        "rewriting the loop saves little.",
+        reason="Without a loop, a function or module rarely calls an operator more than a few dozen times. If a loop "
+        "takes less than 5 % of the step, rewriting it saves little.",
         source="https://docs.pytorch.org/tutorials/recipes/recipes/tuning_guide.html",
         check=operator_loops,
         say=_say,

@@ -194,7 +194,8 @@ RULES = (
     ),
     Rule(
         "host_falls_behind",
-        "a host whose shortest step, excluding waits for devices, is longer than a step of the devices, which are still working off a backlog",
+        "a host that is slower than the devices but does not delay them yet, because they still work off a backlog: "
+        "its shortest step, excluding waits for devices, is longer than a step of the devices",
         threshold=FALLS_BEHIND,
         unit="times the length of the devices' step",
         reason="In the long run, the slower of host and device sets the pace. Even with equal work, steps may differ by up to a quarter.",
@@ -210,7 +211,7 @@ RULES = (
         "idle time in which the profiler requests buffers or does other work of its own",
         threshold=0.05,
         unit=OF_THE_STEP,
-        reason="Below 5 % of a step, the profiler changes step times less than they vary anyway.",
+        reason="If this work takes less than 5 % of a step, it changes step times less than they vary anyway.",
         source=_KINETO,
         check=profiler_overhead,
         say=_say_profiler,

@@ -245,7 +245,8 @@ RULES = (
         "copies from or to pageable memory while no kernel runs, and the idle time around them",
         threshold=_SHARE,
         unit=OF_THE_STEP,
-        reason="Below 2 % of a step, pinning saves too little time to be worth the pinned memory.",
+        reason="If the copies take less than 2 % of a step, pinning saves too little time to be worth the pinned "
+        "memory.",
         source="https://docs.pytorch.org/tutorials/intermediate/pinmem_nonblock.html",
         check=pageable_copies,
         say=_say_pageable,

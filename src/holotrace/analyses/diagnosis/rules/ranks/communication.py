@@ -466,7 +466,7 @@ RULES = (
         "small calls in a row that could be merged into one",
         threshold=0.02,
         unit=OF_THE_STEP,
-        reason="Merging calls takes extra code. Below 2 % of the step, merging is not worth the effort.",
+        reason="Merging calls takes extra code, which is not worth the effort if it saves less than 2 % of the step.",
         source="docs/reference/analyses/collectives.md",
         analyses=("collectives",),
         check=small_calls,
@@ -477,7 +477,7 @@ RULES = (
     ),
     JobRule(
         "exposed_communication",
-        "data that moves between ranks while no computation runs, by axis of parallelism",
+        "time in which data moves between ranks while no computation runs, for each axis of parallelism",
         threshold=_SHARE,
         unit=OF_THE_STEP,
         reason="The last bucket of gradients can never be hidden, but it takes less than 5 % of a step.",

@@ -180,8 +180,9 @@ RULES = (
         threshold=LEAST_CULPRIT,
         unit="of all waiting",
         reason="A rank that causes less than a tenth of the waiting is only one of many late ranks. "
-        "The rule does not apply if most of the waiting for the rank is due to transfers or to a GPU that starts work late. If a rank has "
-        "no cause of its own, it must also be the latest in more steps than one of several equal ranks would be by chance (95 %).",
+        "The rule does not apply if most of the waiting for the rank is due to transfers or to a GPU that starts work late. If "
+        "the delay has no clear cause, the rank must also come last so often that, in a job of equal ranks, this "
+        "would happen by chance with a probability below 5 %.",
         source="https://doi.org/10.1145/2934661",
         analyses=("wait_causes",),
         check=late_ranks,

@@ -104,7 +104,8 @@ RULES = (
         "ranks whose sequences or batches are larger than those of other ranks",
         threshold=_UNEVEN,
         unit="times the elements of the median rank",
-        reason="Work grows at least in proportion to the inputs. If a rank's inputs are less than a fifth larger, other differences matter as much.",
+        reason="Work grows at least in proportion to the inputs. If a rank's inputs are less than a fifth larger "
+        "than those of the median rank, other differences matter as much.",
         source="https://arxiv.org/abs/2505.05713",
         analyses=("parallelism", "wait_causes"),
         check=uneven_inputs,
