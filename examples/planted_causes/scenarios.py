@@ -1,4 +1,4 @@
-"""The scenarios to record: each is a job with the cause planted in it."""
+"""The scenarios to record: each is a job with or without a planted cause."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Job = Callable[[Iterable[int], Planted], None]
 
 
 class Scenario(NamedTuple):
-    """A job and the cause planted in it."""
+    """A job and the cause planted in it, if any."""
 
     job: Job
     ranks: int

@@ -65,7 +65,7 @@ QUESTION = Analysis(
         ),
         Option(
             "instance",
-            "Analyse the step with this number; with --annotation, the instance with this number, counted from 0. "
+            "Analyse the step with this number; with --annotation, the instance of the annotation, counted from 0. "
             "A range such as 3-5 is analysed as one window.",
             metavar="3-5",
             read=parse_instance,

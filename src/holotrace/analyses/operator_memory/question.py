@@ -29,8 +29,8 @@ QUESTION = Analysis(
         ("calls", "calls of the operator, with and without allocations"),
     ),
     options=(
-        Option("start_ns", "Start the window at this time (ns since the Unix epoch).", kind=int, metavar="NS"),
-        Option("end_ns", "End the window at this time.", kind=int, metavar="NS"),
+        Option("start_ns", "Start the analysed window at this time (ns since the Unix epoch).", kind=int, metavar="NS"),
+        Option("end_ns", "End the analysed window at this time (ns since the Unix epoch).", kind=int, metavar="NS"),
         COMPAT,
     ),
 )

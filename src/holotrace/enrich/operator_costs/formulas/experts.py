@@ -71,7 +71,7 @@ def fused_experts_into(arguments: Arguments) -> Cost:
 
 
 def chosen_experts(arguments: Arguments, hidden: int = 0) -> Cost:
-    """Like `fused_experts`, with the arguments `tokens, chosen experts, their scores, weights, …`, perhaps with biases.
+    """Like `fused_experts`, with the arguments `tokens, chosen experts, their scores, weights, …`, and optional biases.
 
     The first four consecutive whole numbers after the weights describe two groups of ranks: the size of the group that
     splits each expert and the rank's position in it, then size and position for the group that divides the experts
