@@ -22,7 +22,7 @@ class DarkPictures(SphinxTransform):
     default_priority = 400  # runs before Sphinx collects the pictures to copy
 
     def apply(self) -> None:
-        """Give the pictures classes, so that the theme shows only one of them."""
+        """Give each light and dark picture a class, so that the theme shows only one of the two."""
         folder = Path(self.env.doc2path(self.env.docname)).parent
         for light in list(self.document.findall(nodes.image)):
             path = PurePosixPath(light["uri"])

@@ -109,7 +109,7 @@ class SlowSamples(Dataset[Tensor]):
 
 
 def load_with_workers(job: Job) -> Iterator[Tensor]:
-    """Yield batches of a DataLoader on the device."""
+    """Yield the batches of a DataLoader, copied to the device."""
     loader = DataLoader(SlowSamples(job.size), job.size.batch, num_workers=job.loader_workers or 0, pin_memory=True)
     for batch in loader:
         yield batch.to(DEVICE, non_blocking=True)
@@ -327,7 +327,7 @@ def recompiling() -> Scenario:
 
 
 def with_sync_events() -> object:
-    """Return the option that records which stream waits for which event."""
+    """Return the profiler option that records which stream waits for which event."""
     options = torch._C._profiler._ExperimentalConfig  # noqa: SLF001 -- PyTorch has no public name for it
     return options(enable_cuda_sync_events=True)
 

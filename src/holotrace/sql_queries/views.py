@@ -164,7 +164,9 @@ VIEWS: dict[str, SqlView] = {
                 Column("blocks_per_sm", "float64", "blocks divided by the SM count"),
                 Column("occupancy_fraction", "float64", "estimated achieved occupancy", "0..1"),
                 Column(
-                    "uses_tensor_cores", "bool", "whether it runs on tensor cores; null if its name does not show this"
+                    "uses_tensor_cores",
+                    "bool",
+                    "whether the kernel runs on tensor cores; null if its name does not show this",
                 ),
             ),
             kernel_rows,
@@ -216,7 +218,7 @@ VIEWS: dict[str, SqlView] = {
                 *_RANGE,
                 Column("kind", "text", "`holotrace.EventKind` in lower case: cpu_op, kernel, runtime, …"),
                 Column("name", "text", "as written in the file"),
-                Column("source_line", "text", "innermost Python function of the user that ran or launched the event"),
+                Column("source_line", "text", "the user's innermost Python function that ran or launched the event"),
                 Column("file", "text", "path of the function's file, relative to the file's folder in `sys.path`"),
                 Column("line", "int64", "first line of the function; for a generator, the line at which it resumed"),
                 Column("function", "text", "its name"),

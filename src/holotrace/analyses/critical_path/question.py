@@ -72,7 +72,7 @@ QUESTION = Analysis(
         ),
         Option(
             "time_range_ns",
-            "Instead of a step, analyse a time range, counted from the job's first event.",
+            "Instead of a step, analyse a time range, in ms after the job's first event.",
             flag="--time-range-ms",
             metavar="10-20.5",
             read=parse_times,

@@ -72,8 +72,8 @@ def scaled_dot_product_backward(
 def flash(arguments: Arguments, causal: int, window: int | None = None) -> Cost:
     """FlashAttention. FLOPs: 2·H·(d + dv)·(pairs under the mask). Bytes: as `scaled_dot_product`.
 
-    The mask is aligned at its end: the last query sees the last key. A causal mask leaves q·(k - q/2) of the q·k pairs,
-    half of them if q = k. With a sliding window of keys, pairs are counted exactly.
+    The mask is aligned at its end: the last query sees the last key. A causal mask over q queries and k keys leaves
+    q·(k - q/2) of the q·k pairs, which is half of them if q = k. With a sliding window of keys, pairs are counted exactly.
     """
     sizes = heads_last(arguments)
     each = 2 * sizes.query_heads * (sizes.width + sizes.value_width)
@@ -155,7 +155,7 @@ def xformers_flash(arguments: Arguments) -> Cost:
 
 
 def xformers_flash_backward(arguments: Arguments) -> Cost:
-    """The gradient of `xformers_flash`, called with a boolean before the gradient, query, key and value of FlashAttention."""
+    """The gradient of `xformers_flash`. Input 0 is a boolean, and input 1 the gradient of the result."""
     if arguments.is_given(7):
         return joined_backward(arguments, ends=7, longest=9, causal=13, window=14, first=2)
     return flash_backward(arguments, causal=13, window=14, first=2)

@@ -78,7 +78,7 @@ def batch_norm_backward(arguments: Arguments) -> Cost:
 
 
 def library_batch_norm_backward(arguments: Arguments) -> Cost:
-    """Arguments as in cuDNN and MIOpen: input, gradient, weight, …. FLOPs: 4·E + 3·C. Bytes: as `layer_norm_backward`."""
+    """Arguments as in cuDNN and MIOpen (input, gradient, weight, …). FLOPs: 4·E + 3·C. Bytes: as `layer_norm_backward`."""
     flops = 4 * arguments.elements(0) + 3 * _channels(arguments, 0)
     return _backward(arguments, flops, weight=2, statistics=(5, 6), bias=2)
 
