@@ -61,7 +61,7 @@ def prepare_batch(*, slow: bool) -> Tensor:
 
 
 def tensor_parallel(rank: int, *, slow: bool) -> Callable[[], None]:
-    """Return a step through perceptrons whose first layer is split by columns, and second layer by rows, over the ranks."""
+    """Return a step of perceptrons split over the ranks: first layers by columns, second layers by rows."""
     mesh = init_device_mesh(DEVICE, (RANKS,), mesh_dim_names=("tp",))
     layers = nn.Sequential(
         *(nn.Sequential(nn.Linear(1024, 4096), nn.GELU(), nn.Linear(4096, 1024)) for _ in range(3))

@@ -173,7 +173,7 @@ def fragmented_memory() -> Scenario:
 
 
 def prefetching(*, overlaps: bool) -> Scenario:
-    """Return a step that copies and multiplies eight batches; the copies run on a second stream or on the same stream."""
+    """Return a step that copies and multiplies eight batches; copies run on a second stream or on the same stream."""
     batches = [torch.randn(2048, 4096).pin_memory() for _ in range(8)]
     weight = torch.randn(4096, 4096, device=DEVICE)
     compute = torch.cuda.current_stream()
@@ -231,7 +231,7 @@ def uneven_steps() -> Scenario:
 
 
 def masked_rows(*, by_index: bool) -> Scenario:
-    """Return a step that selects half of the rows, by indices or by a mask; for a mask, the host waits for the row count."""
+    """Return a step that selects half of the rows, by indices or by a mask; a mask makes the host wait for the device."""
     rows, indices = torch.randn(1 << 16, 256, device=DEVICE), torch.arange(0, 1 << 16, 2, device=DEVICE)
     weight = torch.randn(256, 256, device=DEVICE)
 
@@ -298,7 +298,7 @@ VERY_LARGE = 1e30
 
 
 def breaking_graph(*, breaks: bool) -> Scenario:
-    """Return the step of a compiled model; `breaks` makes the host read a value in every layer, which breaks the graph."""
+    """Return a compiled model's step; `breaks` makes the host read a value in every layer, which breaks the graph."""
     layers = nn.ModuleList(nn.Linear(512, 512) for _ in range(4)).to(DEVICE)
 
     @torch.compile

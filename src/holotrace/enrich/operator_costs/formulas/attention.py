@@ -73,7 +73,8 @@ def flash(arguments: Arguments, causal: int, window: int | None = None) -> Cost:
     """FlashAttention. FLOPs: 2·H·(d + dv)·(pairs under the mask). Bytes: as `scaled_dot_product`.
 
     The mask is aligned at its end: the last query sees the last key. A causal mask over q queries and k keys leaves
-    q·(k - q/2) of the q·k pairs, which is half of them if q = k. With a sliding window of keys, pairs are counted exactly.
+    q·(k - q/2) of the q·k pairs, which is half of them if q = k. With a sliding window of keys, pairs are counted
+    exactly.
     """
     sizes = heads_last(arguments)
     each = 2 * sizes.query_heads * (sizes.width + sizes.value_width)
@@ -102,8 +103,8 @@ def joined(  # noqa: PLR0913 -- positions of inputs
     """Sequences joined along one dimension: as `flash`, if their lengths are known.
 
     The lengths are known if all sequences are as long as the longest one, or if the name of the inference engine's
-    step contains sums over the lengths. Without the lengths, the FLOPs are unknown, but the bytes are known. If keys and
-    values are in cache pages, FLOPs and bytes are computed as in `paged`.
+    step contains sums over the lengths. Without the lengths, the FLOPs are unknown, but the bytes are known. If keys
+    and values are in cache pages, FLOPs and bytes are computed as in `paged`.
     """
     if any(arguments.has_tensor(index) and arguments.dims[index] for index in pages):
         return paged(arguments)
@@ -162,7 +163,7 @@ def xformers_flash_backward(arguments: Arguments) -> Cost:
 
 
 def efficient_backward(arguments: Arguments, ends: int, mask: int) -> Cost:
-    """The gradient of `efficient`: as `scaled_dot_product_backward`, or as `flash_backward` if `custom_mask_type` is 2."""
+    """Gradient of `efficient`: as `scaled_dot_product_backward`, or as `flash_backward` if `custom_mask_type` is 2."""
     if arguments.is_given(ends):
         sizes = Attention(1, arguments.shape(1, 4)[2], 0, 0, 0, 0, 0)
         return _backward(arguments, sizes, None)
@@ -174,8 +175,8 @@ def efficient_backward(arguments: Arguments, ends: int, mask: int) -> Cost:
 def efficient(arguments: Arguments, ends: int = 4, mask: int = 9) -> Cost:
     """As `scaled_dot_product`, or as `flash` if `custom_mask_type` is 2; tensors are `[batch, length, heads, width]`.
 
-    A causal mask is aligned with the first query and key if `custom_mask_type` is 1, and with the last query and key if it
-    is 2.
+    A causal mask is aligned with the first query and key if `custom_mask_type` is 1, and with the last query and key if
+    it is 2.
     """
     if arguments.is_given(ends):
         query, value = arguments.shape(0, 4), arguments.shape(2, 4)
@@ -188,7 +189,7 @@ def efficient(arguments: Arguments, ends: int = 4, mask: int = 9) -> Cost:
 
 
 def paged(arguments: Arguments, keys: int = 1) -> Cost:
-    """FLOPs: 2·H·(d + dv)·(pairs of query and key). In prefill, half of the pairs among a request's new tokens are masked.
+    """FLOPs: 2·H·(d + dv)·(pairs of query and key). In prefill, half of the pairs of a request's new tokens are masked.
 
     The sums over all requests come from the name of the inference engine's step. Bytes: queries and outputs of all new
     tokens, and keys and values in the cache.
@@ -214,7 +215,7 @@ def flash_forward(arguments: Arguments) -> Cost:
 
 
 def flash_form_backward(arguments: Arguments) -> Cost:
-    """`aten::_flash_attention_backward`: as `flash_backward` for inputs with four dimensions, otherwise as `joined_backward`."""
+    """`aten::_flash_attention_backward`: as `flash_backward` for inputs of 4 dimensions, else as `joined_backward`."""
     if len(arguments.shape(1)) == 3:  # noqa: PLR2004 -- joined sequences have no batch
         return joined_backward(arguments, ends=6, longest=8, causal=11, window=15)
     return flash_backward(arguments, causal=11, window=15)

@@ -58,7 +58,7 @@ def fill(arguments: Arguments) -> Cost:
 
 
 def gated(arguments: Arguments) -> Cost:
-    """`activation(a)·b`, where a and b are halves of the input. FLOPs: 5 per element of the result. Bytes: input and result."""
+    """`activation(a)·b` of the input's halves a and b. FLOPs: 5 per element of the result. Bytes: input and result."""
     elements = arguments.elements(0)
     moved = arguments.bytes(0) + arguments.bytes(1)
     return Cost(5 * elements, moved, "vector", arguments.precision(0))
