@@ -115,7 +115,7 @@ def record_rank(rank: int, folder: Path) -> None:
 
 
 def join_group(rank: int) -> None:
-    """Join the process group on this machine; use one thread, so processes do not slow each other down."""
+    """Join the process group on this machine; use one thread per process, so processes do not slow each other down."""
     os.environ.update(MASTER_ADDR="127.0.0.1", MASTER_PORT="29511", RANK=str(rank), WORLD_SIZE=str(RANKS))
     torch.set_num_threads(1)
     dist.init_process_group("gloo", rank=rank, world_size=RANKS)
@@ -128,7 +128,7 @@ def load_batches(rank: int) -> DataLoader[Tensor]:
 
 
 def update(optimizer: torch.optim.Optimizer, loss: Tensor) -> None:
-    """Run the backward pass, during which gradients are summed over the ranks, and the optimizer."""
+    """Run the backward pass, which also sums the gradients over the ranks, and then the optimizer."""
     with record_function("## backward ##"):
         loss.backward()
     with record_function("## optimizer ##"):

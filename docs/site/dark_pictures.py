@@ -1,6 +1,7 @@
 """Show `picture.dark.webp` in place of `picture.webp` in dark mode.
 
-Pages link only to the light picture, as in `![Idle time](images/questions/idle_time.webp)`, so they work on GitHub.
+Pages link only to the light picture, as in `![Idle time](images/questions/idle_time.webp)`, so the pages also work on
+GitHub.
 """
 
 from __future__ import annotations
@@ -18,10 +19,10 @@ if TYPE_CHECKING:
 class DarkPictures(SphinxTransform):
     """Insert the dark picture, if there is one, after each light picture."""
 
-    default_priority = 400  # before Sphinx collects the pictures to copy
+    default_priority = 400  # runs before Sphinx collects the pictures to copy
 
     def apply(self) -> None:
-        """Give the pictures classes, so that the theme shows only one of them."""
+        """Give each light and dark picture a class, so that the theme shows only one of the two."""
         folder = Path(self.env.doc2path(self.env.docname)).parent
         for light in list(self.document.findall(nodes.image)):
             path = PurePosixPath(light["uri"])

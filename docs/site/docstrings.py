@@ -2,7 +2,7 @@
 
 The docstrings are written for readers of the code: backticks mark code, and columns are aligned with spaces. This module
 escapes text that reStructuredText would treat as markup, turns aligned lines into lists, keeps other indented lines as they
-are, and links pages of the documentation.
+are, and turns paths of documentation pages into links.
 """
 
 from __future__ import annotations

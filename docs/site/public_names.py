@@ -3,7 +3,7 @@
     .. public-names:: holotrace
        :from: store ingest
 
-If no page documents a name, Sphinx warns, so the API reference is complete.
+Sphinx warns about each public name that no page documents, so that the API reference stays complete.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ logger = logging.getLogger(__name__)
 
 
 class PublicNames(SphinxDirective):
-    """Document the names in the `__all__` of a package, sorted by module, then functions before classes."""
+    """Document the names in the `__all__` of a package, sorted by module; within a module, functions come first."""
 
     required_arguments = 1
     option_spec: ClassVar[dict[str, Callable[[str], str]]] = {

@@ -1,4 +1,4 @@
-"""Jobs of two ranks on one GPU that communicate through NCCL, with and without a slow rank."""
+"""Jobs of two ranks that share one GPU and communicate through NCCL, with and without a slow rank."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def prepare_batch(*, slow: bool) -> Tensor:
 
 
 def tensor_parallel(rank: int, *, slow: bool) -> Callable[[], None]:
-    """Return the training step of two-layer perceptrons whose columns and rows are divided between the ranks."""
+    """Return a step of perceptrons split over the ranks: first layers by columns, second layers by rows."""
     mesh = init_device_mesh(DEVICE, (RANKS,), mesh_dim_names=("tp",))
     layers = nn.Sequential(
         *(nn.Sequential(nn.Linear(1024, 4096), nn.GELU(), nn.Linear(4096, 1024)) for _ in range(3))
@@ -132,9 +132,9 @@ JOBS: dict[str, Callable[..., Callable[[], None]]] = {
 
 
 def record_rank(rank: int, folder: Path, name: str, port: int, slow: bool) -> None:  # noqa: FBT001 -- spawn passes positions
-    """Join the other rank and record the job."""
+    """Join the process group of both ranks, and record the job on this rank."""
     os.environ.update(MASTER_ADDR="127.0.0.1", MASTER_PORT=str(port), RANK=str(rank), WORLD_SIZE=str(RANKS))
-    os.environ["NCCL_HOSTID"] = f"host{rank}"  # NCCL refuses two ranks on one GPU of one host
+    os.environ["NCCL_HOSTID"] = f"host{rank}"  # looks like two hosts: NCCL refuses two ranks on one GPU of one host
     if DEVICE == "cuda":
         torch.cuda.set_device(0)
     backend = os.environ.get("BACKEND", "nccl" if DEVICE == "cuda" else "gloo")

@@ -1,4 +1,4 @@
-"""Text generation: with single launches, and with CUDA graphs, whose capture is recorded too."""
+"""Text generation with one launch per kernel, and with a CUDA graph, whose capture is also recorded."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class Generator:
 
 
 def eager() -> Scenario:
-    """Return text generation with one launch for each kernel."""
+    """Return text generation that launches each kernel separately."""
     generator = Generator()
     return Scenario(lambda: generator.generate(generator.decode), {"with_stack": True, "with_modules": True}, steps=1)
 
@@ -70,7 +70,7 @@ def graphs() -> Scenario:
 
 
 def llama() -> Scenario:
-    """Return a step that calls `generate` of a small Llama with random weights, from the transformers library."""
+    """Return a step that calls the transformers library's `generate` for a small Llama with random weights."""
     from transformers import LlamaConfig, LlamaForCausalLM  # noqa: PLC0415 -- only this scenario needs it
 
     torch.manual_seed(0)

@@ -133,7 +133,7 @@ def others() -> dict[str, Callable[[], Any]]:
 
 
 def operators() -> Scenario:
-    """Return a step that runs each operator twice in a range named after it; the truth file has the FLOPs of one run."""
+    """Return a step that runs each operator twice, in ranges named after it; the truth file has one run's FLOPs."""
     torch.backends.cuda.matmul.allow_tf32 = False
     runs, refused = {}, {}
     for name, run in {**matrix_products(), **attentions(), **others()}.items():
@@ -179,7 +179,7 @@ def triton_kernels() -> Scenario:
 
 
 def flops(run: Callable[[], Any]) -> int | str:
-    """Return the count of PyTorch's FlopCounterMode, or why it cannot count."""
+    """Return the FLOPs that PyTorch's FlopCounterMode counts, or the reason why it cannot count them."""
     try:
         with FlopCounterMode(display=False) as counter:
             run()

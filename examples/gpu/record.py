@@ -3,7 +3,7 @@
     python examples/gpu/record.py FOLDER [SCENARIO ...]
 
 writes FOLDER/SCENARIO/rank0.pt.trace.json.gz, and beside it a file with the job's step time without the profiler. Without
-names, it records every scenario. The traces in `traces/` were recorded with PyTorch 2.11 on an H100.
+scenario names, the script records every scenario. The traces in `traces/` were recorded with PyTorch 2.11 on an H100.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def main() -> None:
 
 
 def record_other(name: str, folder: Path) -> None:
-    """Record a scenario that needs two processes, or a recording other than a trace of steps."""
+    """Record a scenario that runs two processes, captures a CUDA graph, or takes a memory snapshot."""
     if name == "generation-capture":
         inference.record_capture(folder / "generation-graphs" / "capture_traces")
     elif name == "memory_snapshot":
@@ -55,7 +55,7 @@ def record_other(name: str, folder: Path) -> None:
 
 
 def record_memory_snapshot(folder: Path) -> None:
-    """Record the allocations of three training steps, with their stacks, beside the trace of the same job."""
+    """Write a snapshot of up to 20,000 allocations and frees of a training job, with stacks, beside the job's trace."""
     torch.cuda.memory._record_memory_history(max_entries=20_000)  # noqa: SLF001 -- the documented way
     record(training.training(training.Job(training.SMALL), profile_memory=True, with_stack=False), folder)
     torch.cuda.memory._dump_snapshot(str(folder / "snapshot.pickle"))  # noqa: SLF001

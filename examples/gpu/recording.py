@@ -53,7 +53,7 @@ def record(scenario: Scenario, folder: Path, name: str = "rank0") -> None:
 
 
 def step_ms(step: Callable[[], Any]) -> float:
-    """Return the mean milliseconds of a step without the profiler."""
+    """Return the mean duration of a step without the profiler, in milliseconds."""
     synchronize()
     begin = time.perf_counter()
     for _ in range(TIMED_STEPS):

@@ -76,7 +76,7 @@ def training(job: Job, **options: object) -> Scenario:
 
 
 def change_blocks(model: Transformer, job: Job) -> None:
-    """Recompute the blocks in the backward pass, or wait for the device after each, if the job has these options."""
+    """If the job requires it, make the backward pass recompute the blocks, or make the host wait after each block."""
     for block in model.blocks:
         if job.checkpoints_blocks:
             block.forward = partial(checkpoint, block.forward, use_reentrant=False)
@@ -109,7 +109,7 @@ class SlowSamples(Dataset[Tensor]):
 
 
 def load_with_workers(job: Job) -> Iterator[Tensor]:
-    """Yield batches of a DataLoader on the device."""
+    """Yield the batches of a DataLoader, copied to the device."""
     loader = DataLoader(SlowSamples(job.size), job.size.batch, num_workers=job.loader_workers or 0, pin_memory=True)
     for batch in loader:
         yield batch.to(DEVICE, non_blocking=True)
@@ -121,7 +121,7 @@ def wait_for_device(*_: object) -> None:
 
 
 def load_batch(job: Job, shape: tuple[int, int], vocabulary: int) -> Tensor:
-    """Make one batch, after `loading_s` seconds."""
+    """Wait for `loading_s` seconds, then make one batch."""
     if job.loading_s:
         time.sleep(job.loading_s)
     return torch.randint(0, vocabulary, shape)
@@ -173,7 +173,7 @@ def fragmented_memory() -> Scenario:
 
 
 def prefetching(*, overlaps: bool) -> Scenario:
-    """Return a step that multiplies eight batches, and copies the next batch on a second stream or on the same stream."""
+    """Return a step that copies and multiplies eight batches; copies run on a second stream or on the same stream."""
     batches = [torch.randn(2048, 4096).pin_memory() for _ in range(8)]
     weight = torch.randn(4096, 4096, device=DEVICE)
     compute = torch.cuda.current_stream()
@@ -191,7 +191,7 @@ def prefetching(*, overlaps: bool) -> Scenario:
 
 
 def experts() -> Scenario:
-    """Return a training step of eight experts as one grouped matrix product; one expert gets half of the tokens."""
+    """Return a training step of eight experts in grouped matrix products; one expert gets half of the tokens."""
     counts = [2048, 256, 256, 128, 512, 256, 128, 512]
     ends = torch.tensor(counts, device=DEVICE).cumsum(0).to(torch.int32)
     tokens = torch.randn(sum(counts), 1024, device=DEVICE, dtype=torch.bfloat16, requires_grad=True)
@@ -231,7 +231,7 @@ def uneven_steps() -> Scenario:
 
 
 def masked_rows(*, by_index: bool) -> Scenario:
-    """Return a step that selects half of the rows, by indices or by a mask; a mask needs the row count on the host."""
+    """Return a step that selects half of the rows, by indices or by a mask; a mask makes the host wait for the device."""
     rows, indices = torch.randn(1 << 16, 256, device=DEVICE), torch.arange(0, 1 << 16, 2, device=DEVICE)
     weight = torch.randn(256, 256, device=DEVICE)
 
@@ -244,7 +244,7 @@ def masked_rows(*, by_index: bool) -> Scenario:
 
 
 def large_copies(*, pinned: bool) -> Scenario:
-    """Return a step that copies 64 MB to the device and multiplies it."""
+    """Return a step that copies a matrix of 64 MB to the device and multiplies it by another matrix."""
     batch = torch.randn(4096, 4096)
     batch = batch.pin_memory() if pinned and DEVICE == "cuda" else batch
     weight = torch.randn(4096, 4096, device=DEVICE)
@@ -298,7 +298,7 @@ VERY_LARGE = 1e30
 
 
 def breaking_graph(*, breaks: bool) -> Scenario:
-    """Return the step of a compiled model; `breaks` makes the host read a value in every layer, which breaks graphs."""
+    """Return a compiled model's step; `breaks` makes the host read a value in every layer, which breaks the graph."""
     layers = nn.ModuleList(nn.Linear(512, 512) for _ in range(4)).to(DEVICE)
 
     @torch.compile
@@ -314,7 +314,7 @@ def breaking_graph(*, breaks: bool) -> Scenario:
 
 
 def recompiling() -> Scenario:
-    """Return a compiled step that gets a new shape each time."""
+    """Return a compiled step whose input has a new shape each time."""
     layer = nn.Linear(512, 512).to(DEVICE)
     sizes = iter(range(64, 10_000, 3))
 
@@ -327,13 +327,13 @@ def recompiling() -> Scenario:
 
 
 def with_sync_events() -> object:
-    """Return the option that records which stream waits for which event."""
+    """Return the profiler option that records which stream waits for which event."""
     options = torch._C._profiler._ExperimentalConfig  # noqa: SLF001 -- PyTorch has no public name for it
     return options(enable_cuda_sync_events=True)
 
 
 def scenarios() -> dict[str, Callable[[], Scenario]]:
-    """Return {name: function that builds the scenario}; `training-tf32` is `training` with one change, and so on."""
+    """Return {name: function that builds the scenario}; for example, `training-tf32` is `training` with one change."""
     job, small = Job(), Job(SMALL)
     jobs: dict[str, Job] = {
         "training": job,

@@ -62,7 +62,7 @@ class RandomTokens(Dataset[Tensor]):
 
 
 def train(model: nn.Module, steps: Iterable[int], planted: Planted) -> None:
-    """Train for these steps, with the usual phases named in the trace."""
+    """Train for these steps, and mark the phases of each step in the trace."""
     optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
     optimizer.register_step_pre_hook(lambda *_: planted.at("optimizer", next(model.parameters())))
     loss_function = nn.CrossEntropyLoss()

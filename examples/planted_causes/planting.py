@@ -33,7 +33,7 @@ class Planted:
                 self._run(self.cause, tensor)
 
     def in_backward(self, tensor: Tensor) -> Tensor:
-        """Let the backward pass run the cause when it reaches this tensor's gradient."""
+        """If the cause is planted in the backward pass, run it when this tensor's gradient has been computed."""
         if self.point == "backward" and self.repeats and tensor.requires_grad:
             tensor.register_hook(lambda gradient: self.at("backward", gradient))
         return tensor
@@ -46,4 +46,4 @@ class Planted:
 
 
 NOTHING = torch.empty(0)
-"""The argument of `at` at points where a job has no tensor."""
+"""The tensor that a job passes to `Planted.at` if it has no other tensor at that point."""

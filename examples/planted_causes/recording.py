@@ -25,7 +25,7 @@ SHORTEST_FRAME_US = 50
 
 @contextmanager
 def process_group(rank: int, ranks: int, meeting: str) -> Iterator[None]:
-    """Join the group of all ranks; use one thread, so processes do not slow each other down."""
+    """Join the group of all ranks; use one thread per process, so processes do not slow each other down."""
     os.environ.update(RANK=str(rank), WORLD_SIZE=str(ranks))
     torch.set_num_threads(1)
     torch.manual_seed(0)
@@ -55,7 +55,7 @@ def recorded_steps(path: Path, planted: Planted) -> Iterator[int]:
 
 
 class PoliteProfile(profile):
-    """Yields to ranks that are still training, because stopping the profiler keeps a core busy for 0.1 s."""
+    """Lowers its process's priority before it stops, because stopping would slow ranks that are still training."""
 
     def stop_trace(self) -> None:
         """Stop recording."""

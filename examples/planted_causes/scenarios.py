@@ -1,4 +1,4 @@
-"""The scenarios to record: each is a job with the cause planted in it."""
+"""The scenarios to record: each is a job with or without a planted cause."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Job = Callable[[Iterable[int], Planted], None]
 
 
 class Scenario(NamedTuple):
-    """A job and the cause planted in it."""
+    """A job and the cause planted in it, if any."""
 
     job: Job
     ranks: int
@@ -64,7 +64,7 @@ SCENARIOS: dict[str, Scenario] = {
         "Rank 0 decomposes a matrix before each optimizer step", "optimizer", causes.orthogonalise, {0: 1}
     ),
     "ddp_slow_backward": _ddp(
-        "Rank 1 waits in a hook of its backward pass; the all-reduce inside makes all backward ranges equally long",
+        "Rank 1 waits in a hook of its backward pass; the all-reduce in the backward pass makes the backward ranges of all ranks equally long",
         "backward",
         causes.clip_in_backward,
         {1: 1},

@@ -46,12 +46,12 @@ def write_truth(path: Path, name: str, scenario: Scenario, ranks: list[dict[str,
 
 
 def frame_of(cause: Cause | None) -> str | None:
-    """Return the cause's name as the profiler writes Python frames."""
+    """Return the cause's name in the form in which the profiler writes Python frames."""
     return cause and f"{Path(cause.__code__.co_filename).name}({cause.__code__.co_firstlineno}): {cause.__name__}"
 
 
 def longer_computation(scenario: Scenario, ranks: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """If there is no cause function, return how much more CPU time each slow rank uses than the others' median."""
+    """If there is no cause function, return how much more CPU time each slow rank uses than the other ranks' median."""
     return [
         {
             "rank": slow,

@@ -31,7 +31,7 @@ input among the operator's arguments, counted from 0.
 _SHARED = """
 ## Shared formulas
 
-The formulas above refer to these formulas by name. All are functions in `holotrace.enrich.operator_costs.formulas`.
+Other formulas refer to the following formulas by name. The names are functions in `holotrace.enrich.operator_costs.formulas`.
 
 """
 

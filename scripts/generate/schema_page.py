@@ -13,7 +13,7 @@ _BEGINNING = """\
 
 This page lists the tables of a [store](#a-store) and the views of [`holotrace sql`](../how-to/ask_in_sql.md). Times are whole nanoseconds
 since the Unix epoch, in UTC; durations are whole nanoseconds. A column may be null unless its meaning says otherwise. `event_index` is the position
-of an event in the file of its rank. To join tables and views, use `rank` and `event_index`.
+of an event in the file of its rank. Join tables and views on `rank` and `event_index`.
 
 ## Views
 
@@ -24,7 +24,7 @@ sums over a view equal the numbers that the commands print.
 _STORE = """\
 ## A store
 
-`holotrace ingest TRACE... -o STORE` and `holotrace.write_store(trace, "STORE")` write one folder, local or at a URL:
+`holotrace ingest TRACE... -o STORE` and `holotrace.write_store(trace, "STORE")` write one folder, which can be local or at a URL:
 
 ```
 STORE/
@@ -55,16 +55,16 @@ pd.concat(pd.read_parquet(f"STORE/rank={rank}/events.parquet") for rank in range
 spark.read.option("basePath", "STORE").parquet("STORE/rank=*/events.parquet")  # Spark
 ```
 
-`events`, `tracks` and `strings` have a file for every rank; other tables have a file only if they have rows. A rank is complete if
+`events`, `tracks` and `strings` have a file for every rank; every other table has a file only for ranks that have rows in the table. A rank is complete if
 `_holotrace_ranks/<rank>.json` contains `"is_there": true`. Otherwise the rank is still being written, or the writer was
 interrupted. Each store has a format version. If holotrace cannot read that version, it asks you to run `holotrace ingest` again.
 
-Checksums are 64-bit [XXH3](https://xxhash.com) in hexadecimal. `_holotrace_rank.json` has the checksums of the Parquet files. Holotrace
-checks them before a file is read, even if DuckDB reads it. Each JSON file begins with the checksum of the bytes after `{"checksum": "…",`.
+Checksums are 64-bit [XXH3](https://xxhash.com) in hexadecimal. `_holotrace_rank.json` contains the checksums of the Parquet files. Holotrace
+checks them before it reads a file, and also before DuckDB reads the file for `holotrace sql`. Each JSON file begins with the checksum of the bytes after `{"checksum": "…",`.
 
 ## Stored tables
 
-In SQL these tables are `stored.events`, `stored.kernels` and so on; the first column of each is `rank`. Tables other than `events`,
+In SQL, these tables are named `stored.events`, `stored.kernels` and so on; the first column of each is `rank`. Tables other than `events`,
 `tracks`, `strings` and `metadata` have rows only for events that have at least one of the table's args.
 """
 

@@ -135,7 +135,7 @@ TABLES: dict[str, tuple[Column, ...]] = {
     "flows": (
         _index(),
         Column("start_ns", "int64", "time of the event", "ns since the Unix epoch", nullable=False),
-        Column("flow_id", "int64", "equal at both ends of an arrow, within its category"),
+        Column("flow_id", "int64", "identifies the arrow within its category: equal at both ends"),
         Column("is_start", "bool", "true at the start of the arrow", nullable=False),
         Column("category", "string", "ac2g, fwdbwd and their old names"),
         Column("name", "string", "the name as written"),
@@ -154,7 +154,11 @@ TABLES: dict[str, tuple[Column, ...]] = {
         Column("evaluation_index", "int64", "`Ev Idx`: position in PyTorch's event tree"),
         Column("record_function_id", "int64", "equal to `rf_id` in an execution trace"),
         Column("sequence_number", "int64", "equal for a forward operator and its backward operators"),
-        Column("forward_thread_id", "int64", "PyTorch's number of the forward thread; 0 on forward operators"),
+        Column(
+            "forward_thread_id",
+            "int64",
+            "PyTorch's number for the thread of the forward operator; 0 on forward operators",
+        ),
     ),
     "operator_inputs": (
         _index(),
@@ -322,7 +326,7 @@ TABLES: dict[str, tuple[Column, ...]] = {
         Column("wait_event_count", "int64", "number of awaited events"),
         Column("return_code", "string", "return value of the call"),
         Column("overhead_cost", "string", "cost of the profiler; the text includes the unit"),
-        Column("overhead_occupancy", "string", "the profiler's share of the time; the text includes the unit"),
+        Column("overhead_occupancy", "string", "share of the time taken by the profiler; the text includes the unit"),
         Column("overhead_count", "int64", "how often this overhead occurred"),
     ),
     "mtia": (

@@ -32,7 +32,8 @@ _MOST_ROWS = 16
 Explain = Annotated[
     bool,
     typer.Option(
-        "--explain", help="Also print the rule behind each finding: what it looks for, its threshold, and why."
+        "--explain",
+        help="Also print the rule behind each finding: what it looks for, its threshold, and the reason for the rule.",
     ),
 ]
 

@@ -130,7 +130,9 @@ NoCache = Annotated[
 AsCsv = Annotated[
     bool,
     typer.Option(
-        "--csv", help="Print the main table as CSV with all rows, in ns and fractions of 1.", rich_help_panel=OUTPUT
+        "--csv",
+        help="Print all rows of the main table as CSV, with times in ns and shares as fractions of 1.",
+        rich_help_panel=OUTPUT,
     ),
 ]
 MostRows = Annotated[
@@ -142,12 +144,15 @@ SortedBy = Annotated[
     typer.Option(
         "--sort",
         metavar="COLUMN",
-        help="Sort the tables that have this column, the largest values first; name the column as in --json.",
+        help="Sort each table that has this column (named as in --json) by the column's values, largest first.",
         rich_help_panel=OUTPUT,
     ),
 ]
 AsJson = Annotated[
-    bool, typer.Option("--json", help="Print JSON with all rows, in ns and fractions of 1.", rich_help_panel=OUTPUT)
+    bool,
+    typer.Option(
+        "--json", help="Print all rows as JSON, with times in ns and shares as fractions of 1.", rich_help_panel=OUTPUT
+    ),
 ]
 Figure = Annotated[
     Target | None,

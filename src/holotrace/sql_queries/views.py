@@ -163,7 +163,11 @@ VIEWS: dict[str, SqlView] = {
                 Column("shared_memory_bytes", "int64", "shared memory per block", "bytes"),
                 Column("blocks_per_sm", "float64", "blocks divided by the SM count"),
                 Column("occupancy_fraction", "float64", "estimated achieved occupancy", "0..1"),
-                Column("uses_tensor_cores", "bool", "runs on tensor cores; null if the name does not show this"),
+                Column(
+                    "uses_tensor_cores",
+                    "bool",
+                    "whether the kernel runs on tensor cores; null if its name does not show this",
+                ),
             ),
             kernel_rows,
         ),
@@ -171,12 +175,12 @@ VIEWS: dict[str, SqlView] = {
             "launches",
             "a runtime or driver call that launched work; a CUDA graph launch is one row",
             (
-                Column("event_index", "uint32", "event_index of the call, which is the launch_index of its work"),
+                Column("event_index", "uint32", "event_index of the call, equal to launch_index of the launched work"),
                 *_RANGE,
                 Column("name", "text", "the function called"),
                 _THREAD,
                 Column("work_count", "int64", "number of kernels, copies and memsets that the call launched"),
-                Column("work_ns", "int64", "summed duration of this work", "ns"),
+                Column("work_ns", "int64", "summed duration of the launched work", "ns"),
                 Column("first_start_ns", "int64", "start of the first kernel, copy or memset", _EPOCH),
                 Column("launch_delay_ns", "int64", "first_start_ns - end_ns", "ns"),
                 Column("operator_index", "uint32", "event_index of the innermost operator around the call"),
@@ -214,14 +218,14 @@ VIEWS: dict[str, SqlView] = {
                 *_RANGE,
                 Column("kind", "text", "`holotrace.EventKind` in lower case: cpu_op, kernel, runtime, …"),
                 Column("name", "text", "as written in the file"),
-                Column("source_line", "text", "innermost Python function of the user that ran or launched the event"),
+                Column("source_line", "text", "the user's innermost Python function that ran or launched the event"),
                 Column("file", "text", "path of the function's file, relative to the file's folder in `sys.path`"),
                 Column("line", "int64", "first line of the function; for a generator, the line at which it resumed"),
                 Column("function", "text", "its name"),
                 Column(
                     "callee",
                     "text",
-                    "operator or function called directly; null if the event is the function itself",
+                    "operator or function that `function` called directly; null if the event is the function itself",
                 ),
                 Column(
                     "is_backward",
@@ -260,7 +264,7 @@ VIEWS: dict[str, SqlView] = {
         ),
         SqlView(
             "matched_collectives",
-            "a rank's call of a collective, matched across ranks: lateness, waiting time and bandwidth",
+            "a rank's call of a collective, matched across ranks, with lateness, waiting time and bandwidth",
             (
                 _EVENT,
                 *_RANGE,
@@ -280,7 +284,7 @@ VIEWS: dict[str, SqlView] = {
                 Column(
                     "aligned_start_ns", "int64", "start on the clock of the reference host; null if unknown", _EPOCH
                 ),
-                Column("half_width_ns", "int64", "largest error of aligned_start_ns", "ns"),
+                Column("half_width_ns", "int64", "largest possible error of aligned_start_ns", "ns"),
                 Column(
                     "lateness_ns",
                     "int64",
@@ -295,7 +299,7 @@ VIEWS: dict[str, SqlView] = {
                     "ns",
                 ),
                 Column("is_last", "bool", "whether the other ranks waited only for this rank"),
-                Column("transfer_ns", "int64", "time from the arrival of the last rank to the end", "ns"),
+                Column("transfer_ns", "int64", "time from the arrival of the last rank to the end of the call", "ns"),
                 Column("transfer_basis", "text", "one clock, aligned clocks, or shortest duration (an upper bound)"),
                 Column("algorithm_bytes_per_s", "float64", "message_bytes divided by transfer_ns", "bytes/s"),
                 Column("bus_bytes_per_s", "float64", "bus_bytes divided by transfer_ns", "bytes/s"),
@@ -308,8 +312,8 @@ VIEWS: dict[str, SqlView] = {
             "a reason to doubt the recording of a rank: what the profiler lost, added or timed wrongly",
             (
                 Column("rule", "text", "name of the rule; docs/reference/analyses/trust.md explains it"),
-                Column("device", "int32", "device ordinal; null if the doubt is about all devices, or the host"),
-                Column("stream", "int64", "stream or queue; null if the doubt is about all streams, or the host"),
+                Column("device", "int32", "device ordinal; null if the doubt concerns all devices or the host"),
+                Column("stream", "int64", "stream or queue; null if the doubt concerns all streams or the host"),
                 Column("start_ns", "int64", "start of the doubtful time; null if unknown", _EPOCH),
                 Column("end_ns", "int64", "end of the doubtful time; null if unknown", _EPOCH),
                 Column("doubtful_ns", "int64", "time in which the recording breaks the rule; null if unknown", "ns"),
@@ -355,7 +359,7 @@ VIEWS: dict[str, SqlView] = {
         ),
         SqlView(
             "inference_steps",
-            "a step of inference, marked by a range of vLLM, SGLang, … or inferred from forward passes",
+            "an inference step, either marked by a range that vLLM, SGLang, … recorded or inferred from forward passes",
             (
                 Column(
                     "event_index",
@@ -376,7 +380,7 @@ VIEWS: dict[str, SqlView] = {
                     "annotation, python function, module, compiled graph, token embedding, or profiler step",
                 ),
                 Column("step_name", "text", "name of the range that marks the step; null if there is none"),
-                Column("is_draft", "bool", "whether it runs the draft model of speculative decoding"),
+                Column("is_draft", "bool", "whether the step runs the draft model of speculative decoding"),
                 Column("request_count", "int64", "requests in the step; null if unknown"),
                 Column("token_count", "int64", "new tokens of all requests; null if unknown"),
                 Column("prefill_token_count", "int64", "new tokens of prompts; null if unknown"),
@@ -397,7 +401,12 @@ VIEWS: dict[str, SqlView] = {
                 _EVENT,
                 *_RANGE,
                 Column("name", "text", "as written in the program"),
-                Column("self_ns", "int64", "time not in shorter annotations on the same thread or stream", "ns"),
+                Column(
+                    "self_ns",
+                    "int64",
+                    "duration without the time in shorter annotations on the same thread or stream",
+                    "ns",
+                ),
                 Column("is_on_device", "bool", "whether it is on a stream"),
                 Column("device", "int32", "device ordinal; null on the host"),
                 Column("stream", "int64", "stream or queue; null on the host"),

@@ -21,7 +21,7 @@ QUESTION = Analysis(
     options=(
         Option(
             "by",
-            "Compare device times or host times; by default device times, if both traces have device work.",
+            "Compare device times or host times. By default, compare device times if both traces have device work, otherwise host times.",
             kind=Literal["device", "host"],
         ),
         COMPAT,

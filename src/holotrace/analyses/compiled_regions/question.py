@@ -26,7 +26,7 @@ QUESTION = Analysis(
     options=(
         Option(
             "compile_log",
-            "Read compiled functions and failed guards from this folder, the value of TORCH_TRACE when recording.",
+            "Read compiled functions and failed guards from the folder that TORCH_TRACE named during the recording.",
             metavar="PATH",
         ),
     ),

@@ -65,14 +65,14 @@ QUESTION = Analysis(
         ),
         Option(
             "instance",
-            "Analyse the step with this number; with --annotation, the instance with this number, counted from 0. "
+            "Analyse the step with this number; with --annotation, the instance of the annotation, counted from 0. "
             "A range such as 3-5 is analysed as one window.",
             metavar="3-5",
             read=parse_instance,
         ),
         Option(
             "time_range_ns",
-            "Instead of a step, analyse a time range, counted from the job's first event.",
+            "Instead of a step, analyse a time range, in ms after the job's first event.",
             flag="--time-range-ms",
             metavar="10-20.5",
             read=parse_times,

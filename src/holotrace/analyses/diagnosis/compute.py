@@ -49,7 +49,8 @@ class Diagnosis(Result):
         busy_fraction    float64  0..1, time in which a device is busy; null without device work
         unknown_fraction float64  0..1, time in which no recorded work runs, but unrecorded work may run: a graph replay, or
                                   work from before the recording
-        exposed_fraction float64  0..1, time in which a rank communicates while no kernel computes
+        exposed_fraction float64  0..1, time in which a rank communicates without computing (on its devices or, without
+                                  device work, on its host)
         waiting_fraction float64  0..1, time in which ranks wait for other ranks; null if unknown
         waited_for_rank  int32    the rank that causes most of this waiting; null if no rank does
         mfu_fraction     float64  0..1: model FLOPs utilization of the steady steps, averaged over the ranks; null if unknown

@@ -114,7 +114,10 @@ def _waiting(evidence: JobEvidence) -> tuple[float | None, int | None]:
         return None, None
     in_steps = causes.per_step.drop_nulls("step")
     waited = {rank: int(ns) for rank, ns in in_steps.group_by("rank").agg(pl.col("wait_ns").sum()).iter_rows()}
-    means = [waited.get(rank, 0) / count for rank, count in _step_counts(evidence, in_steps).items()]
+    once = evidence.waits_counted_once
+    means = [
+        waited.get(rank, 0) * once.get(rank, 1.0) / count for rank, count in _step_counts(evidence, in_steps).items()
+    ]
     culprit = causes.per_rank.filter(pl.col("cost_ns") > 0).sort("cost_ns", "rank", descending=[True, False])
     return min(1.0, fmean(means) / evidence.step_ns), culprit["rank"][0] if len(culprit) else None
 

@@ -7,6 +7,9 @@ from dataclasses import dataclass
 from statistics import fmean
 from typing import Any
 
+import polars as pl
+
+from holotrace.algorithms.intervals import covered_length
 from holotrace.analyses.diagnosis.rank_examination import RankExamination
 from holotrace.content_equality import EqualByContent
 
@@ -34,10 +37,22 @@ class JobEvidence(EqualByContent):
 
     @property
     def exposed_ns(self) -> dict[int, float]:
-        """Time per step in which a rank communicates while no kernel computes, by rank."""
+        """Time per step of exposed communication, by rank; see `RankNumbers`."""
         return {rank: of_rank.numbers.exposed_ns for rank, of_rank in self.ranks.items()}
 
     @property
     def step_count(self) -> dict[int, int]:
         """The number of steady steps of each rank, at least 1."""
         return {rank: max(1, of_rank.numbers.step_count) for rank, of_rank in self.ranks.items()}
+
+    @property
+    def waits_counted_once(self) -> dict[int, float]:
+        """How long each rank waits, counting overlapping waits once, divided by the sum of all its waits."""
+        if "collectives" not in self.results:
+            return {}
+        waits = self.results["collectives"].per_call.filter(pl.col("wait_ns") > 0)
+        shares = {}
+        for (rank,), rows in waits.group_by("rank"):
+            starts, lengths = rows["start_ns"].to_numpy(), rows["wait_ns"].to_numpy()
+            shares[int(str(rank))] = covered_length(starts, starts + lengths) / int(lengths.sum())
+        return shares

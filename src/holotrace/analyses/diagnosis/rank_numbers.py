@@ -50,7 +50,8 @@ class RankNumbers(NamedTuple):
     busy_ns           time in which a device is busy; None without device work
     unknown_ns        time in which no recorded work runs, but unrecorded work may run: a graph replay without recorded
                       kernels, or work from before the recording
-    exposed_ns        time in which the rank communicates while no kernel computes
+    exposed_ns        time in which the rank communicates without computing: while no kernel computes or, without device
+                      work, while no operator runs
     device_name       of the first device; None if unknown
     is_cut_off        whether the file ends early, so that device work may be missing
     is_unread         whether the file contains device work that cannot be read

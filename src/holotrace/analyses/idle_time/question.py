@@ -24,7 +24,7 @@ QUESTION = Analysis(
     options=(
         Option(
             "gap_threshold_ns",
-            "Classify waits of at least this many µs from launch to start as `something else`.",
+            "If work starts at least this many µs after its launch, classify the wait as `something else`.",
             kind=float,
             default=30,
             flag="--gap-threshold-us",

@@ -48,7 +48,7 @@ QUESTION = Analysis(
         ),
         Option(
             "device",
-            "Use the peak rates of this device, given by its full name, such as `NVIDIA H100 PCIe`, if the file does not name its device.",
+            "Use the peak rates of this device, for example if the file does not name the device. Give its full name, such as `NVIDIA H100 PCIe`.",
             metavar="NAME",
         ),
     ),

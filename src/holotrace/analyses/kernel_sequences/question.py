@@ -27,7 +27,7 @@ QUESTION = Analysis(
         ),
         Option(
             "min_kernel_count",
-            "Leave out calls that launch fewer kernels than this.",
+            "Leave out calls that launch fewer than this many kernels.",
             kind=int,
             default=3,
             flag="--min-kernels",

@@ -25,7 +25,7 @@ QUESTION = Analysis(
     options=(
         Option(
             "runtime_cutoff_ns",
-            "Calls that take more than this many µs are slow.",
+            "Treat calls that take more than this many µs as slow.",
             kind=float,
             default=50,
             flag="--runtime-cutoff-us",
@@ -34,7 +34,7 @@ QUESTION = Analysis(
         ),
         Option(
             "delay_cutoff_ns",
-            "Work that starts more than this many µs after the end of its call is late.",
+            "Treat work that starts more than this many µs after the end of its launch call as late.",
             kind=float,
             default=100,
             flag="--delay-cutoff-us",

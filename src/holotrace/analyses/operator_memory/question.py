@@ -29,8 +29,8 @@ QUESTION = Analysis(
         ("calls", "all calls of the operator, including calls that allocate nothing"),
     ),
     options=(
-        Option("start_ns", "Start the window at this time (ns since the Unix epoch).", kind=int, metavar="NS"),
-        Option("end_ns", "End the window at this time.", kind=int, metavar="NS"),
+        Option("start_ns", "Start the analysed window at this time (ns since the Unix epoch).", kind=int, metavar="NS"),
+        Option("end_ns", "End the analysed window at this time (ns since the Unix epoch).", kind=int, metavar="NS"),
         COMPAT,
     ),
 )

@@ -19,6 +19,8 @@ QUESTION = Analysis(
         ("full", "at least 1,024 launches wait, which is CUDA's limit; the next launch blocks the host"),
     ),
     options=(
-        Option("full_length", "A queue of at least this many launches is full.", kind=int, default=1_024, minimum=1),
+        Option(
+            "full_length", "Treat a queue of at least this many launches as full.", kind=int, default=1_024, minimum=1
+        ),
     ),
 )

@@ -23,7 +23,7 @@ Overlay = Annotated[
         "--overlay",
         parser=located,
         metavar="FOLDER",
-        help="Also write copies of the files with the path marked, for Perfetto.",
+        help="Also write copies of the trace files for Perfetto, with the path marked.",
     ),
 ]
 AllEvents = Annotated[
@@ -35,7 +35,10 @@ AllEdges = Annotated[
 Save = Annotated[
     Target | None,
     typer.Option(
-        "--save", parser=located, metavar="FOLDER", help="Also save the graph of each rank, to restore later."
+        "--save",
+        parser=located,
+        metavar="FOLDER",
+        help="Also save the graph of each rank, so that you can restore it later.",
     ),
 ]
 

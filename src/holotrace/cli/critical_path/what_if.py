@@ -53,7 +53,7 @@ LikePeers = Annotated[
     typer.Option(
         "--like-peers",
         metavar="RANK",
-        help="With --across-ranks: what if this rank were as fast as the median of the ranks with the same calls?",
+        help="With --across-ranks: what if this rank were as fast as the median of the ranks that make the same calls?",
     ),
 ]
 Faster = Annotated[
@@ -66,7 +66,7 @@ Anyway = Annotated[
     bool,
     typer.Option(
         "--predict-anyway",
-        help="With --across-ranks: predict even if a replay without changes is off by more than 3 %.",
+        help="With --across-ranks: predict even if a replay of the unchanged job differs from the measured time by more than 3 %.",
     ),
 ]
 

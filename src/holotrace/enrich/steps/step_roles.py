@@ -7,9 +7,19 @@ from collections.abc import Mapping
 import numpy as np
 import polars as pl
 
-from holotrace.algorithms.intervals import Int64Array, Intervals, concatenated, covered_before, intervals_of, union
+from holotrace.algorithms.intervals import (
+    Int64Array,
+    Intervals,
+    concatenated,
+    covered_before,
+    difference,
+    intervals_of,
+    union,
+    union_of,
+)
 from holotrace.enrich.collectives.collectives import COLLECTIVE_CALL, HOST_COLLECTIVE
 from holotrace.enrich.device.device_work import device_rows, device_work
+from holotrace.enrich.events.event_names import names_matching
 from holotrace.enrich.events.event_ranges import event_ranges
 from holotrace.enrich.host.host_names import NodeClass, classes_by_name, is_counted_name
 from holotrace.schema import LAUNCH_KINDS, EventKind, KernelKind
@@ -18,6 +28,11 @@ from holotrace.store.trace import RankTrace
 
 ROLES = ("kernel", "memcpy", "memset", "communication", "runtime", "dataloader", "cpu")
 """The roles in order of priority: if several apply at once, the time is assigned to the first one."""
+
+_WAITS = r"^_?c10d_functional::wait_tensor$"
+"""The operator of functional collectives in which the host waits for the result:
+https://github.com/pytorch/pytorch/blob/main/torch/distributed/_functional_collectives.py (`wait_tensor`).
+"""
 
 _HOST_KINDS = (EventKind.CPU_OP, EventKind.USER_ANNOTATION)
 _HOST_COLUMNS = ("name", "start_ns", "end_ns", "track_id")
@@ -32,12 +47,24 @@ def roles(rank_trace: RankTrace) -> dict[str, Intervals]:
     communication   kernels that communicate, and collectives that the host performs (gloo)
     runtime         runtime and driver calls
     dataloader      waits of the main process for its data loader
-    cpu             operators
+    cpu             operators, except while they wait for a functional collective
     """
-    return {
-        role: union(*concatenated([intervals_of(table) for table in events]))
-        for role, events in role_events(rank_trace).items()
-    }
+    events = role_events(rank_trace)
+    known = {role: union(*concatenated([intervals_of(table) for table in tables])) for role, tables in events.items()}
+    return {**known, "cpu": _without_waits(rank_trace, events["cpu"][0], known["cpu"])}
+
+
+def _without_waits(rank_trace: RankTrace, operators: pl.DataFrame, known: Intervals) -> Intervals:
+    """Return when operators run on any thread, without the time in which the same thread waits in an operator."""
+    names = names_matching(rank_trace.unselected, _WAITS)
+    waits = operators.filter(pl.col("name").is_in(names.implode()))
+    if waits.is_empty():
+        return known
+    of_threads = [
+        difference(union_of(of_thread), union_of(waits.filter(pl.col("track_id") == track)))
+        for (track,), of_thread in operators.group_by("track_id", maintain_order=True)
+    ]
+    return union(*concatenated(of_threads))
 
 
 def times_within(

@@ -137,13 +137,15 @@ class RankEvidence:
 
     @cached_property
     def exposed_communication(self) -> Intervals:
-        """When the rank communicated while no kernel computed."""
-        return difference(self.roles["communication"], self.roles["kernel"])
+        """When the rank communicated while it did not compute on its devices or, without device work, on the host."""
+        computing = self.roles["kernel" if self.has_device_work else "cpu"]
+        return difference(self.roles["communication"], computing)
 
     @cached_property
     def idle(self) -> Intervals:
-        """When no device was busy; without device work, this is all time in which the rank does not communicate."""
-        return difference(difference(self.step_windows, self.busy), self.unknown)
+        """When no device was busy; without device work, this is all time without exposed communication."""
+        busy = self.busy if self.has_device_work else self.exposed_communication
+        return difference(difference(self.step_windows, busy), self.unknown)
 
     @cached_property
     def unknown(self) -> Intervals:

@@ -46,7 +46,7 @@ def heads_last(arguments: Arguments, first: int = 0) -> Attention:
 
 
 def scaled_dot_product(arguments: Arguments, causal: int | None = None, *, layout: str = "heads first") -> Cost:
-    """FLOPs: 2·B·H·Nq·Nk·(d + dv), half if causal and square. Bytes: query, key, value and output."""
+    """FLOPs: 2·B·H·Nq·Nk·(d + dv), half if causal with Nq = Nk. Bytes: query, key, value and output."""
     sizes = heads_first(arguments) if layout == "heads first" else heads_last(arguments)
     dense = 2 * sizes.pairs() * (sizes.width + sizes.value_width)
     output = sizes.batch * sizes.query_heads * sizes.queries * sizes.value_width * arguments.element_bytes(0)
@@ -57,7 +57,7 @@ def scaled_dot_product(arguments: Arguments, causal: int | None = None, *, layou
 def scaled_dot_product_backward(
     arguments: Arguments, causal: int | None = None, *, layout: str = "heads first"
 ) -> Cost:
-    """FLOPs: five products, because scores are recomputed: 2·B·H·Nq·Nk·(3·d + 2·dv), half if causal and square.
+    """FLOPs: five products, because scores are recomputed: 2·B·H·Nq·Nk·(3·d + 2·dv), half if causal with Nq = Nk.
 
     Bytes: output gradient, query, key and value, and their gradients.
     """
@@ -72,8 +72,9 @@ def scaled_dot_product_backward(
 def flash(arguments: Arguments, causal: int, window: int | None = None) -> Cost:
     """FlashAttention. FLOPs: 2·H·(d + dv)·(pairs under the mask). Bytes: as `scaled_dot_product`.
 
-    The mask is aligned at its end: the last query sees the last key. A causal mask leaves q·(k - q/2) of the q·k pairs,
-    half of them if q = k. With a sliding window of keys, pairs are counted exactly.
+    The mask is aligned at its end: the last query sees the last key. A causal mask over q queries and k keys leaves
+    q·(k - q/2) of the q·k pairs, which is half of them if q = k. With a sliding window of keys, pairs are counted
+    exactly.
     """
     sizes = heads_last(arguments)
     each = 2 * sizes.query_heads * (sizes.width + sizes.value_width)
@@ -101,9 +102,9 @@ def joined(  # noqa: PLR0913 -- positions of inputs
 ) -> Cost:
     """Sequences joined along one dimension: as `flash`, if their lengths are known.
 
-    The lengths are known if all sequences are as long as the longest one, or if the name of the engine's step contains
-    sums of lengths. Without the lengths, the FLOPs are unknown, but the bytes are known. With cache pages, the
-    bytes are computed from the sums in the step's name.
+    The lengths are known if all sequences are as long as the longest one, or if the name of the inference engine's
+    step contains sums over the lengths. Without the lengths, the FLOPs are unknown, but the bytes are known. If keys
+    and values are in cache pages, FLOPs and bytes are computed as in `paged`.
     """
     if any(arguments.has_tensor(index) and arguments.dims[index] for index in pages):
         return paged(arguments)
@@ -129,7 +130,7 @@ def joined_backward(  # noqa: PLR0913 -- positions of inputs
 
 
 def flash_3(arguments: Arguments) -> Cost:
-    """FlashAttention 3: as `flash`, or `joined` if ends of sequences are given, or `paged` with a cache."""
+    """FlashAttention 3: as `paged` with a cache; else as `joined` if ends of sequences are given; else as `flash`."""
     if arguments.is_given(5):
         message = "a second query, to be multiplied by the values, was given"
         raise UnknownCostError(message)
@@ -141,28 +142,28 @@ def flash_3(arguments: Arguments) -> Cost:
 
 
 def flash_3_backward(arguments: Arguments, ends: int, longest: int) -> Cost:
-    """FlashAttention 3: as `flash_backward`, or `joined_backward` if ends of sequences are given."""
+    """FlashAttention 3: as `flash_backward`, or as `joined_backward` if ends of sequences are given."""
     if arguments.is_given(ends):
         return joined_backward(arguments, ends=ends, longest=longest, causal=16, window=17)
     return flash_backward(arguments, causal=16, window=17)
 
 
 def xformers_flash(arguments: Arguments) -> Cost:
-    """FlashAttention as xFormers calls it: as `flash`, or `joined` if ends of sequences are given."""
+    """FlashAttention called by xFormers: as `flash`, or as `joined` if ends of sequences are given."""
     if arguments.is_given(3):
         return joined(arguments, ends=3, longest=6, causal=10, window=11, pages=(5, 14))
     return flash(arguments, causal=10, window=11)
 
 
 def xformers_flash_backward(arguments: Arguments) -> Cost:
-    """The gradient of `xformers_flash`; its first input is a boolean."""
+    """The gradient of `xformers_flash`. Input 0 is a boolean, and input 1 the gradient of the result."""
     if arguments.is_given(7):
         return joined_backward(arguments, ends=7, longest=9, causal=13, window=14, first=2)
     return flash_backward(arguments, causal=13, window=14, first=2)
 
 
 def efficient_backward(arguments: Arguments, ends: int, mask: int) -> Cost:
-    """The gradient of `efficient`: as `flash_backward`, with the same masks."""
+    """Gradient of `efficient`: as `scaled_dot_product_backward`, or as `flash_backward` if `custom_mask_type` is 2."""
     if arguments.is_given(ends):
         sizes = Attention(1, arguments.shape(1, 4)[2], 0, 0, 0, 0, 0)
         return _backward(arguments, sizes, None)
@@ -174,7 +175,8 @@ def efficient_backward(arguments: Arguments, ends: int, mask: int) -> Cost:
 def efficient(arguments: Arguments, ends: int = 4, mask: int = 9) -> Cost:
     """As `scaled_dot_product`, or as `flash` if `custom_mask_type` is 2; tensors are `[batch, length, heads, width]`.
 
-    `custom_mask_type` 1 aligns the causal mask with the first query and key, 2 with the last.
+    A causal mask is aligned with the first query and key if `custom_mask_type` is 1, and with the last query and key if
+    it is 2.
     """
     if arguments.is_given(ends):
         query, value = arguments.shape(0, 4), arguments.shape(2, 4)
@@ -187,10 +189,10 @@ def efficient(arguments: Arguments, ends: int = 4, mask: int = 9) -> Cost:
 
 
 def paged(arguments: Arguments, keys: int = 1) -> Cost:
-    """2·H·(d + dv)·(pairs of query and key). In prefill, half of the pairs among a request's new tokens are masked.
+    """FLOPs: 2·H·(d + dv)·(pairs of query and key). In prefill, half of the pairs of a request's new tokens are masked.
 
-    The name of the engine's step contains the sums over all requests. Bytes: queries and outputs of all new tokens,
-    and keys and values in the cache.
+    The sums over all requests come from the name of the inference engine's step. Bytes: queries and outputs of all new
+    tokens, and keys and values in the cache.
     """
     _, heads, width = arguments.shape(0, 3)
     key_heads = arguments.shape(keys)[-2]
@@ -213,7 +215,7 @@ def flash_forward(arguments: Arguments) -> Cost:
 
 
 def flash_form_backward(arguments: Arguments) -> Cost:
-    """`aten::_flash_attention_backward`: as `flash_backward`, or `joined_backward`."""
+    """`aten::_flash_attention_backward`: as `flash_backward` for inputs of 4 dimensions, else as `joined_backward`."""
     if len(arguments.shape(1)) == 3:  # noqa: PLR2004 -- joined sequences have no batch
         return joined_backward(arguments, ends=6, longest=8, causal=11, window=15)
     return flash_backward(arguments, causal=11, window=15)

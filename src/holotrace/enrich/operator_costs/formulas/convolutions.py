@@ -37,20 +37,20 @@ def convolution(arguments: Arguments) -> Cost:
 
 
 def library_convolution(arguments: Arguments) -> Cost:
-    """Inputs as in cuDNN and MIOpen (input, filter, padding, stride, dilation, groups): as `convolution`."""
+    """As `convolution`, with the arguments of cuDNN and MIOpen (input, filter, padding, stride, dilation, groups)."""
     first = 3 if "miopen" in arguments.operator or arguments.has_tensor(2) or not arguments.text(2) else 2
     padding, stride, dilation = (_sizes(arguments, first + place) for place in range(3))
     return _forward(arguments, _Geometry(stride, padding, dilation, groups=arguments.number(first + 3, 1)))
 
 
 def slow_convolution(arguments: Arguments) -> Cost:
-    """PyTorch's own convolutions (input, filter, kernel size, bias, stride, padding): as `convolution`."""
+    """As `convolution`, with the arguments of PyTorch's kernels (input, filter, kernel size, bias, stride, padding)."""
     stride, padding = _sizes(arguments, 4), _sizes(arguments, 5)
     return _forward(arguments, _Geometry(stride, padding, [1] * len(stride)))
 
 
 def convolution_backward(arguments: Arguments) -> Cost:
-    """FLOPs: one convolution per requested gradient (input, filter). Bytes: those that these convolutions read and write."""
+    """FLOPs: one convolution per requested gradient (input, filter). Bytes: all that these convolutions read and write."""
     gradient, image, kernel = (arguments.shape(index) for index in range(3))
     mask = _mask(arguments, 10)
     transposed = arguments.flag(7)

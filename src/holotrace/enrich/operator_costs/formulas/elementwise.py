@@ -58,7 +58,7 @@ def fill(arguments: Arguments) -> Cost:
 
 
 def gated(arguments: Arguments) -> Cost:
-    """`activation(a)·b` of the input's halves. FLOPs: 5 per element of the result. Bytes: input and result."""
+    """`activation(a)·b` of the input's halves a and b. FLOPs: 5 per element of the result. Bytes: input and result."""
     elements = arguments.elements(0)
     moved = arguments.bytes(0) + arguments.bytes(1)
     return Cost(5 * elements, moved, "vector", arguments.precision(0))
@@ -72,7 +72,7 @@ def rotary_embedding(arguments: Arguments, query: int = 1, key: int = 2) -> Cost
 
 
 def rotary_embedding_into(arguments: Arguments) -> Cost:
-    """Rotates inputs 2 and 3 into inputs 0 and 1. FLOPs: 3 for each element. Bytes: all four tensors."""
+    """Rotates inputs 2 and 3, and writes to inputs 0 and 1. FLOPs: 3 for each element. Bytes: all four tensors."""
     elements = arguments.elements(2) + arguments.elements(3)
     return Cost(3 * elements, sum(map(arguments.bytes, range(4))), "vector", arguments.precision(2))
 

@@ -71,7 +71,7 @@ def fused_experts_into(arguments: Arguments) -> Cost:
 
 
 def chosen_experts(arguments: Arguments, hidden: int = 0) -> Cost:
-    """Like `fused_experts`, with the arguments `tokens, chosen experts, their scores, weights, …`, perhaps with biases.
+    """Like `fused_experts`, with the arguments `tokens, chosen experts, their scores, weights, …`, and optional biases.
 
     The first four consecutive whole numbers after the weights describe two groups of ranks: the ranks that split each
     expert, and the ranks that divide the experts among themselves. For each group, the first number is its size and the

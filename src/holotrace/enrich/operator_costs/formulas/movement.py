@@ -66,7 +66,7 @@ def bags(arguments: Arguments) -> Cost:
 
 
 def concatenation(arguments: Arguments) -> Cost:
-    """Bytes of all tensors, read and written; the kernel's name shows the size of an element."""
+    """Bytes of all tensors, read and written; the size of an element comes from the kernel's name."""
     elements = sum(map(prod, arguments.shapes(0)))
     return Cost(0, 2 * elements * listed_element_bytes(arguments), "copy")
 

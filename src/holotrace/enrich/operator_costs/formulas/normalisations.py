@@ -15,7 +15,7 @@ from holotrace.enrich.operator_costs.cost import Cost, UnknownCostError
 
 
 def layer_norm(arguments: Arguments) -> Cost:
-    """FLOPs: 5·E + 6·C for E elements and C parameters. Bytes: input, output, parameters, mean and deviation of each row."""
+    """FLOPs: 5·E + 6·C for E elements, C parameters. Bytes: input, output, parameters, and each row's mean and deviation."""
     elements, parameters = arguments.elements(0), _normalised(arguments, 1)
     rows = elements // max(parameters, 1)
     return _forward(
@@ -78,7 +78,7 @@ def batch_norm_backward(arguments: Arguments) -> Cost:
 
 
 def library_batch_norm_backward(arguments: Arguments) -> Cost:
-    """Inputs as in cuDNN and MIOpen (input, gradient, weight, …). FLOPs: 4·E + 3·C. Bytes: as `layer_norm_backward`."""
+    """Arguments as in cuDNN and MIOpen (input, gradient, …). FLOPs: 4·E + 3·C. Bytes: as `layer_norm_backward`."""
     flops = 4 * arguments.elements(0) + 3 * _channels(arguments, 0)
     return _backward(arguments, flops, weight=2, statistics=(5, 6), bias=2)
 

@@ -54,7 +54,7 @@ def matrix_vector(arguments: Arguments, a: int = 0, b: int = 1) -> Cost:
 
 
 def matrix_vector_with_bias(arguments: Arguments) -> Cost:
-    """`bias + a x b` of a vector: as `matrix_vector`, + M."""
+    """`bias + a x b` with a vector b: as `matrix_vector`, plus M FLOPs and the bytes of the bias."""
     cost = matrix_vector(arguments, 1, 2)
     rows = arguments.shape(1)[0]
     return Cost(

@@ -48,7 +48,7 @@ def batched_linear(arguments: Arguments) -> Cost:
 
 
 def packed_weights(arguments: Arguments, scales: int = 3) -> Cost:
-    """`[M, K]` x 4-bit weights in a special order: 2·M·N·K with N from their scales `[K / group, N, …]`; each tensor is moved once."""
+    """`[M, K]` x 4-bit weights in a special order: 2·M·N·K, where N comes from the shape of the scales, `[K / group, N, …]`; each tensor is moved once."""
     left, scale = arguments.shape(0, 2), arguments.shape(scales)
     if len(scale) < 2:  # noqa: PLR2004 -- groups and columns
         message = "the scales have no dimension for the columns"

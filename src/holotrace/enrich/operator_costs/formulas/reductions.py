@@ -9,7 +9,10 @@ from holotrace.enrich.operator_costs.cost import Cost, UnknownCostError
 
 
 def reduction(arguments: Arguments, dimensions: int = 1, result: int = 0, flops_each: int = 1) -> Cost:
-    """FLOPs: E for E elements of the input. Bytes: input and result. Argument `dimensions` lists reduced dimensions."""
+    """FLOPs: E for E elements of the input. Bytes: input and result.
+
+    The argument at position `dimensions` lists the reduced dimensions.
+    """
     shape = arguments.shape(0)
     reduced = arguments.numbers(dimensions)
     elements = prod(remaining(shape, reduced))

@@ -16,7 +16,7 @@ _4_BITS = re.compile(r"e2m1|fp4", re.IGNORECASE)
 
 
 def linear(arguments: Arguments) -> Cost:
-    """FLOPs: 2·M·N·K for the first and last inputs that share their last dimension. Bytes: both inputs and the result."""
+    """FLOPs: 2·M·N·K for the first and last inputs with the same last dimension. Bytes: both inputs and the result."""
     first, last = _alike(arguments)
     return _cost(arguments, first, last, arguments.shape(first)[-1])
 
@@ -53,7 +53,7 @@ def two_layers(arguments: Arguments) -> Cost:
 
 
 def backward(arguments: Arguments, products: int) -> Cost:
-    """FLOPs: as in the forward call, per gradient. Bytes: the result's gradient and, for each gradient, all inputs.
+    """FLOPs: those of the forward call, per gradient. Bytes: the result's gradient, and all inputs once per gradient.
 
     `products` is the number of matrix multiplications in the forward call. The number of kernels on tensor cores shows
     whether one gradient (of the inputs or the weights) or both were computed. Computing one gradient moves as many

@@ -8,7 +8,6 @@ from typing import Any
 
 import polars as pl
 
-from holotrace.algorithms.intervals import covered_length
 from holotrace.analyses.diagnosis.evidence.callers import NAMELESS
 from holotrace.analyses.diagnosis.job_evidence import JobEvidence
 from holotrace.analyses.diagnosis.rule import JobCase, JobRule, Place, RankCase, Said
@@ -31,7 +30,7 @@ def late_ranks(evidence: JobEvidence) -> Iterator[JobCase]:
     """Yield a case for each rank that makes others wait; other rules report ranks with more tokens or larger inputs."""
     causes = evidence.results["wait_causes"]
     in_steps = causes.per_cause.drop_nulls("step")
-    once = _counted_once(evidence)
+    once = evidence.waits_counted_once
     for row in causes.per_rank.filter(pl.col("rank").is_in(blamed(evidence))).iter_rows(named=True):
         of_rank = in_steps.filter(pl.col("cause_rank") == row["rank"])
         mine = delays_of(evidence, row["rank"])
@@ -86,18 +85,6 @@ def _of_function(name: str, inner: str | None) -> dict[str, Any]:
     mostly = f" (mostly {inner})" if inner not in (None, name) else ""
     cause = f"{name}{mostly}, which no other rank runs"
     return {"cause": cause, "kind": "python", "is_spread": False, "is_training": False, "confidence": "high"}
-
-
-def _counted_once(evidence: JobEvidence) -> dict[int, float]:
-    """Return how long each rank waits, counting overlapping waits once, divided by the sum of all its waits."""
-    if "collectives" not in evidence.results:
-        return {}
-    waits = evidence.results["collectives"].per_call.filter(pl.col("wait_ns") > 0)
-    shares = {}
-    for (rank,), rows in waits.group_by("rank"):
-        starts, lengths = rows["start_ns"].to_numpy(), rows["wait_ns"].to_numpy()
-        shares[int(str(rank))] = covered_length(starts, starts + lengths) / int(lengths.sum())
-    return shares
 
 
 _WAY_OUT = {
