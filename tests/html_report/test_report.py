@@ -57,7 +57,7 @@ class Page(HTMLParser):
         self._inside = ""
 
     def handle_data(self, data) -> None:
-        """Add the text to the script or to the visible text."""
+        """Add the text to the current script or, outside scripts and styles, to the visible text."""
         if self._inside == "script":
             self.scripts[-1] += data
         elif self._inside != "style":
@@ -244,7 +244,7 @@ def test_tables_shrink_until_the_file_is_small_enough(monkeypatch) -> None:
 
 
 def test_figures_that_do_not_fit_are_left_out_with_a_note(monkeypatch) -> None:
-    """If no figure fits, a note replaces each figure, and the page contains no figure data."""
+    """If no figure fits into the size limit, a note replaces each figure, and the page contains no figure data."""
     monkeypatch.setattr(report, "MOST_FIGURE_BYTES", 0)
     page = Page(render_report(contents_of_gpu_job()))
     assert json.loads(page.scripts[0])["figures"] == {}
@@ -306,7 +306,7 @@ def test_the_report_is_written_whole(tmp_path) -> None:
 
 
 def test_a_cpu_table_with_unknown_steps_is_printed() -> None:
-    """The CPU percentage of a rank without steps is a dash."""
+    """The CPU percentage of a rank without steps is shown as a dash."""
     without_steps = summary(TraceBuilder().operator("aten::mm", start_us=0, duration_us=1).build())
     assert isinstance(without_steps.cpu_side, pl.DataFrame)
     assert percent_text(None) in Page(render_report(Contents("x", without_steps, ()))).text

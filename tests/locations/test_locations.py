@@ -128,7 +128,7 @@ def test_secrets_are_removed_from_messages_of_libraries(monkeypatch) -> None:
 
 
 def test_names_decide_what_is_inside_a_folder() -> None:
-    """For `is_inside`, files below a folder are inside; a similar name, another bucket or a path with `..` is not."""
+    """Files below a folder are inside it; files in another bucket, below a similar name or with `..` are not."""
     root = located("s3://bucket/job")
     assert located("s3://bucket/job/a/b.json").is_inside(root)
     assert root.is_inside(root)

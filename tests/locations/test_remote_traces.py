@@ -378,7 +378,7 @@ def test_a_failed_write_leaves_nothing(memory) -> None:
 
 
 def test_the_interface_of_hta_takes_urls(memory) -> None:
-    """HTA's `trace_dir` may be a URL; `trace_files` are relative to the URL, and copies are written there."""
+    """HTA's `trace_dir` may be a URL; `trace_files` are relative to the URL, and copies of traces are written there."""
     memory.pipe("/job/a.json", trace_json(0))
     memory.pipe("/job/b.json", trace_json(1))
     analysis = TraceAnalysis(trace_dir="memory://job")

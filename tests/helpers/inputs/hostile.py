@@ -1,4 +1,4 @@
-"""Names that contain control characters or begin like formulas, and a job that uses them for everything with a name."""
+"""Names that contain control characters or begin like formulas, and a job in which all names are like that."""
 
 from __future__ import annotations
 

@@ -50,7 +50,7 @@ def sample_deviation(values: Sequence[int]) -> float:
 
 
 def nested(intervals: Sequence[tuple[int, int, int]]) -> list[tuple[int, int, bool]]:
-    """Return each (group, start, length)'s parent or -1, depth, and whether an earlier sibling overlaps its start."""
+    """For each (group, start, length), return its parent or -1, its depth, and if an earlier sibling overlaps its start."""
 
     def outside(row: int) -> tuple[int, int, int]:
         _, start, length = intervals[row]
