@@ -77,7 +77,7 @@ def cpu_job() -> TraceBuilder:
 
 
 def temporal_of_many(ranks: int, devices: int = 1) -> TemporalBreakdown:
-    """Return a made-up temporal breakdown of many devices, each with 50 % computation, 30 % other work and 20 % idle time."""
+    """Return a made-up temporal breakdown of many devices: 50 % computation, 30 % other work and 20 % idle time."""
     lengths, shares = (1_000, 500, 300, 200, 0), (0.5, 0.3, 0.2, 0.0)
     rows = [(rank, device, *lengths, *shares, 0) for rank in range(ranks) for device in range(devices)]
     parts = ["computation", "non_computation", "idle", "unknown"]

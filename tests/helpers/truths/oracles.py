@@ -50,7 +50,7 @@ def sample_deviation(values: Sequence[int]) -> float:
 
 
 def nested(intervals: Sequence[tuple[int, int, int]]) -> list[tuple[int, int, bool]]:
-    """For each (group, start, length), return its parent or -1, its depth, and if an earlier sibling overlaps its start."""
+    """For each (group, start, length), return parent or -1, depth, and if an earlier sibling overlaps its start."""
 
     def outside(row: int) -> tuple[int, int, int]:
         _, start, length = intervals[row]
