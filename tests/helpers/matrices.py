@@ -20,5 +20,5 @@ def slow_except(values: Iterable[T], quick: Iterable[object]) -> list[object]:
 
 
 def each_command(commands: Iterable[str]) -> pytest.MarkDecorator:
-    """Run a test for each command; for commands outside QUICK_COMMANDS, the test is slow."""
+    """Return a mark that runs a test for each command; the runs for commands outside QUICK_COMMANDS are slow tests."""
     return pytest.mark.parametrize("command", slow_except(commands, QUICK_COMMANDS))

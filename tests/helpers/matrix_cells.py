@@ -8,7 +8,7 @@ import plotly.graph_objects as go
 
 
 class Cell(NamedTuple):
-    """A cell: the names of its column and row, and the number behind its colour."""
+    """A cell: the names of its column and row, and the number that its colour represents."""
 
     column: str
     row: str
@@ -16,7 +16,7 @@ class Cell(NamedTuple):
 
 
 def cells_of(figure: go.Figure) -> list[Cell]:
-    """Return the cells of a figure's first matrix, in the order of its trace."""
+    """Return the cells of a figure's first matrix, in the order in which Plotly stores them."""
     matrix, axis = figure.data[0], figure.layout.yaxis
     name_of = dict(zip(axis.tickvals, axis.ticktext, strict=True))
     middles = [round(base + height / 2) for base, height in zip(matrix.base, matrix.y, strict=True)]

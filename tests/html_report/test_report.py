@@ -57,7 +57,7 @@ class Page(HTMLParser):
         self._inside = ""
 
     def handle_data(self, data) -> None:
-        """Add the text to the script or to the visible text."""
+        """Add the text to the current script or, outside scripts and styles, to the visible text."""
         if self._inside == "script":
             self.scripts[-1] += data
         elif self._inside != "style":
@@ -69,7 +69,7 @@ class Page(HTMLParser):
 
 
 def everything(trace: Trace) -> Summary:
-    """Return a summary with the results of all analyses, as a report contains it."""
+    """Return a summary with the results of all analyses, like the summary in a report."""
     return summary_of(trace, [analysis.name for analysis in ANALYSES])
 
 
@@ -192,14 +192,14 @@ def test_figures_have_a_template_for_light_and_dark_pages(page) -> None:
 
 
 def test_long_tables_are_cut_with_a_note(monkeypatch) -> None:
-    """A table cut to 1 of 2 rows keeps the larger row; its note names the command that prints all rows."""
+    """A table cut to 1 of 2 rows keeps the row with more idle time; its note names the command that prints all rows."""
     monkeypatch.setattr(report, "MOST_ROWS", (1,))
     text = Page(render_report(contents_of_gpu_job())).text
     assert "The 1 of 2 rows with the largest “idle”. All rows: holotrace temporal-breakdown … --json" in text
 
 
 def test_caveats_are_grouped_by_the_analysis_that_noticed_them() -> None:
-    """Before the sections, a folded list states the number of caveats, and names the analysis that each belongs to."""
+    """Before the sections, a folded list gives the number of caveats, and groups the caveats by analysis."""
     whole = contents_of_gpu_job().summary
     text = Page(render_report(Contents("runs/42", whole, ()))).text
     count = len(whole.findings)
@@ -244,7 +244,7 @@ def test_tables_shrink_until_the_file_is_small_enough(monkeypatch) -> None:
 
 
 def test_figures_that_do_not_fit_are_left_out_with_a_note(monkeypatch) -> None:
-    """If no figure fits, a note replaces each figure, and the page contains no figure data."""
+    """If no figure fits into the size limit, a note replaces each figure, and the page contains no figure data."""
     monkeypatch.setattr(report, "MOST_FIGURE_BYTES", 0)
     page = Page(render_report(contents_of_gpu_job()))
     assert json.loads(page.scripts[0])["figures"] == {}
@@ -306,7 +306,7 @@ def test_the_report_is_written_whole(tmp_path) -> None:
 
 
 def test_a_cpu_table_with_unknown_steps_is_printed() -> None:
-    """The CPU percentage of a rank without steps is a dash."""
+    """The CPU percentage of a rank without steps is shown as a dash."""
     without_steps = summary(TraceBuilder().operator("aten::mm", start_us=0, duration_us=1).build())
     assert isinstance(without_steps.cpu_side, pl.DataFrame)
     assert percent_text(None) in Page(render_report(Contents("x", without_steps, ()))).text
@@ -337,7 +337,7 @@ def test_a_report_is_written_from_python(tmp_path) -> None:
 
 @pytest.mark.slow
 def test_a_report_is_named_after_the_folder_of_its_traces(tmp_path) -> None:
-    """A report on two files is titled with their folder, and a report on one file with the file."""
+    """The title of a report names the file if there is only one, and the folder of the files if there are two."""
     for ranks, name in (({0, 1}, str(tmp_path / "job")), ({0}, str(tmp_path / "job" / "rank0.pt.trace.json"))):
         builder = TraceBuilder()
         for rank in ranks:

@@ -14,7 +14,7 @@ from holotrace.testing.builder import TraceBuilder
 
 
 def replay(*ranks: int) -> TraceBuilder:
-    """Return ranks that replay a graph in a step of 8 requests."""
+    """Return ranks that replay a CUDA graph in an inference step with a batch of 8 requests."""
     builder = TraceBuilder()
     for rank in ranks:
         builder.rank(rank).annotation("decode bs=8", start_us=0, duration_us=50)

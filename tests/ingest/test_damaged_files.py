@@ -126,7 +126,7 @@ def test_events_at_extreme_times_are_dropped(tmp_path) -> None:
 
 
 def test_durations_of_months_are_dropped(tmp_path) -> None:
-    """Events longer than 2**52 ns are dropped so that sums fit into 64 bits; a begin/end pair counts as two events."""
+    """Events longer than 2**52 ns are dropped so that sums fit into 64 bits; a begin/end pair is two events."""
     longest_us = 2**52 // 1000
     written = [
         {"ph": "X", "name": "b", "ts": 1, "dur": longest_us},
@@ -202,7 +202,7 @@ ENDLESS = [b'{"ph":"X","name":"x', b'{"ph":"X","ts":1', b'{"ph":"X","args":{"a":
 
 @pytest.mark.parametrize("piece", slow_except(ENDLESS, ENDLESS[:1]))
 def test_a_huge_value_takes_little_memory(tmp_path, piece) -> None:
-    """A name, number, list or white space of 100 MB is read in less than 500 MiB of memory."""
+    """A name, a number, a list or a run of spaces of 100 MB is read in less than 500 MiB of memory."""
     letter = {b"x": b"x", b",": b"1,", b" ": b" "}.get(piece[-1:], b"1")
     path = tmp_path / "rank0.json"
     path.write_bytes(HEAD + piece + letter * ((100 << 20) // len(letter)) + b'{"ph":"X","name":"b","ts":1,"dur":1}]}')
@@ -223,7 +223,7 @@ _native.read_trace(sys.argv[1], None, 1)
 @pytest.mark.skipif(os.name == "nt", reason="signals are POSIX")
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_signal_stops_the_reader(tmp_path, number) -> None:
-    """SIGINT and SIGTERM stop the reader even while it waits for a pipe."""
+    """SIGINT and SIGTERM stop the reader even while it waits for data from a pipe."""
     path = tmp_path / "rank0.json"
     os.mkfifo(path)
     started = subprocess.Popen(  # noqa: S603
@@ -243,7 +243,7 @@ def test_a_signal_stops_the_reader(tmp_path, number) -> None:
 
 @pytest.mark.slow
 def test_a_very_long_name_is_shortened_for_display(tmp_path) -> None:
-    """A kernel name of 4 MB makes the summary no longer than 500 kB and the report no larger than 12 MiB."""
+    """Even with a kernel name of 4 MB, the summary is smaller than 500 kB, and the report is smaller than 12 MiB."""
     TraceBuilder().kernel("k" * (4 << 20), start_us=0, duration_us=5, launch_us=-1).write(tmp_path / "job")
     environment = {
         **os.environ,

@@ -107,7 +107,7 @@ def test_files_without_a_rank_get_free_numbers(write_trace: WriteTrace, tmp_path
 
 
 def test_a_file_is_read_for_its_rank_only_if_needed(write_trace: WriteTrace, tmp_path: Path) -> None:
-    """Only a file that states no rank in its beginning or its name is read completely to find its rank."""
+    """A file is read completely to find its rank only if neither its beginning nor its name states the rank."""
     write_trace("a.json")
     write_trace("b.json")
     write_trace("rank0.json")
@@ -129,7 +129,7 @@ def test_a_file_is_read_for_its_rank_only_if_needed(write_trace: WriteTrace, tmp
 
 
 def test_a_folder_is_searched_by_content(write_trace: WriteTrace, tmp_path: Path) -> None:
-    """The traces in a folder are recognised under any name; subfolders and hidden files are ignored."""
+    """The traces in a folder are recognised whatever their names are; subfolders and hidden files are ignored."""
     write_trace("rank0.pt.trace.json")
     write_trace("rank1", rank=1)
     for rank, packed in ((2, "rank2.json.gz"), (3, "rank3.gz"), (4, "rank4.json")):
@@ -211,7 +211,7 @@ def test_a_pattern_finds_files_in_many_folders(write_trace: WriteTrace, tmp_path
 
 
 def test_an_existing_name_is_not_a_pattern(write_trace: WriteTrace) -> None:
-    """The existing file `run[1]*.json` is opened by that name."""
+    """If a file is actually named `run[1]*.json`, that name opens the file instead of serving as a pattern."""
     assert names_by_rank(write_trace("run[1]*.json")) == {0: "run[1]*.json"}
 
 
@@ -247,7 +247,7 @@ def test_whole_numbers_of_numpy_are_ranks(write_trace: WriteTrace) -> None:
 
 @pytest.mark.parametrize("rank", [-1, "0", 1.0, True, None, 2**31])
 def test_a_rank_is_a_whole_number_from_zero(write_trace: WriteTrace, rank: Any) -> None:
-    """A key that is negative, above int32, a bool, a float, a string or None raises an error."""
+    """A rank in a dict raises an error if it is negative, above int32, a bool, a float, a string or None."""
     with pytest.raises(InvalidOptionError, match="a rank is a whole number from 0"):
         discover({rank: write_trace("a.json")}, read_nothing)
 

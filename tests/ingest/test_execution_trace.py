@@ -86,7 +86,7 @@ def test_operators_are_joined_by_their_number(tmp_path, arg) -> None:
 
 
 def test_nodes_equal_those_of_hta(real_traces, goldens) -> None:
-    """Every operator of the sample has the node and the columns that HTA gives it."""
+    """Every operator of the sample has the same node, and the same values in the columns, as in HTA."""
     folder = real_traces / "execution_trace"
     view = TraceView(open_trace(folder, cache=False), str(folder))
     et = load_execution_trace(str(folder / "benchmark_simple_add_et.json.gz"))

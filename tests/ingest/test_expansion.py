@@ -19,7 +19,7 @@ EVENT = b'{"ph":"X","cat":"cpu_op","name":"aten::add","ts":1,"dur":1,"pid":1,"ti
 
 
 def write_bomb(path: Path, head: bytes, unit: bytes, members: int) -> Path:
-    """Write a gzip file with a head and many repetitions of a unit, in gzip members of 16 MiB."""
+    """Write a gzip file with a head and many repetitions of a unit, in members that decompress to 16 MiB each."""
     path.write_bytes(gzip.compress(head) + gzip.compress(unit * (MEMBER_BYTES // len(unit))) * members)
     return path
 
@@ -49,7 +49,7 @@ def test_a_bomb_is_refused_and_leaves_nothing_on_disk(tmp_path) -> None:
     ids=["events", "nested", "before the events", "lists"],
 )
 def test_a_bomb_of_any_content_is_refused(tmp_path, monkeypatch, head, unit) -> None:
-    """Whatever its content, a file that expands too far is unreadable or skipped; the job's other file is clean."""
+    """A file that expands too far is unreadable or skipped, whatever its content; the other file stays clean."""
     monkeypatch.setattr(kineto, "_SMALL_BYTES", 1 << 20)
     some_trace(tmp_path)
     write_bomb(tmp_path / "rank-1.json.gz", head, unit, 1)

@@ -280,7 +280,7 @@ json_values = st.recursive(
 
 
 def microseconds(most: int) -> st.SearchStrategy[int | float]:
-    """Return times, either whole or with three decimals."""
+    """Return a strategy for times in µs, either whole or with three decimals."""
     return st.integers(0, most) | st.decimals(0, most, places=3).map(lambda time: json.loads(str(time)))
 
 
@@ -298,7 +298,7 @@ events = st.builds(
     },
     st.text(),
     microseconds(2**50),
-    microseconds(2**42),  # the reader drops longer events, whose sums might not fit into 64 bits
+    microseconds(2**42),  # longer events are dropped: sums of them might not fit into 64 bits
     st.tuples(st.integers(1, 2**63 - 1), st.integers(0, 2**63 - 1)),
     st.dictionaries(unknown_keys, json_values, max_size=3),
 )

@@ -76,7 +76,7 @@ def test_a_file_read_for_its_rank_is_not_read_again(write_trace: WriteTrace, *, 
 
 
 def test_most_collectives_decide_the_rank(write_trace: WriteTrace) -> None:
-    """The rank stated by most collectives wins; in a tie, the smaller rank wins; -1 is ignored."""
+    """A file gets the rank that most of its collectives state or, in a tie, the smaller rank; -1 is ignored."""
     assert list(open_trace(write_trace("a.json", collective_ranks=(4, 6, 6))).ranks) == [6]
     assert list(open_trace(write_trace("b.json", collective_ranks=(4, 6))).ranks) == [4]
     assert list(open_trace(write_trace("c.json", collective_ranks=(-1, -1, 2))).ranks) == [2]

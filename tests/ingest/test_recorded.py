@@ -41,7 +41,7 @@ class Unfinished:
 
 @pytest.mark.parametrize("cache", [True, False])
 def test_a_finished_profiler_is_a_trace(*, cache: bool) -> None:
-    """A finished profiler opens as a trace of the process's rank; the exported file is deleted with the `Trace`."""
+    """A finished profiler opens as a trace of the process's rank; deleting the `Trace` deletes the exported file."""
     profiler = Recording()
     trace = holotrace.open_trace(profiler, cache=cache).select([3])
 

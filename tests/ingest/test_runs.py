@@ -40,7 +40,7 @@ def reasons(runs: Runs) -> dict[str, str]:
 
 
 def test_every_folder_with_traces_is_a_run(write_trace: WriteTrace, tmp_path) -> None:
-    """Runs are named by path, in natural order; files directly in the log folder form a run with the folder's name."""
+    """Runs are named by path, and sorted naturally; files directly in the log folder form a run with its name."""
     for folder in ("", "a/b/", "run10/", "run2/"):
         write_trace(f"{folder}w.1.pt.trace.json")
     (tmp_path / "empty").mkdir()
@@ -71,7 +71,7 @@ def test_spans_are_in_numeric_order(write_trace: WriteTrace, tmp_path) -> None:
 
 
 def test_a_missing_recording_does_not_shift_the_others(write_trace: WriteTrace, tmp_path) -> None:
-    """Worker b lacks the second recording; its next one begins soon after worker a's third, so it gets span 3."""
+    """Worker b lacks span 2; its second recording begins soon after worker a's third, so that recording gets span 3."""
     for worker, times in (("a", (100, 200, 300)), ("b", (101, 302))):
         for time in times:
             write_trace(f"{worker}.{1_694_128_000_000 + 1_000 * time}.pt.trace.json")
@@ -233,7 +233,7 @@ def test_every_edge_case_of_the_plugin_is_listed(goldens) -> None:
 
 
 def test_a_run_without_a_readable_file_says_why(tmp_path) -> None:
-    """A run with only an empty file is listed with the reason why it does not open; once written, the file opens."""
+    """A run whose only file is empty is listed and gives an error; once the file has content, a refresh finds it."""
     [path] = TraceBuilder().kernel("gemm", start_us=0, duration_us=5).write(tmp_path / "run")
     content = path.read_bytes()
     path.write_bytes(b"")

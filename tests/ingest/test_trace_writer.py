@@ -29,7 +29,7 @@ NPU = {"ph": "M", "name": "process_name", "pid": 800, "tid": 0, "args": {"name":
     ],
 )
 def test_the_writer_of_a_file(tmp_path: Path, document: Any, writer: str) -> None:
-    """A file with a key, a category or an operator of PyTorch is taken to be PyTorch's, and so is an empty file."""
+    """A file with a key, category or operator of PyTorch, or without events, is taken to be from PyTorch's profiler."""
     path = tmp_path / "trace.json"
     path.write_text(json.dumps(document), encoding="utf-8")
     (rank_trace,) = holotrace.open_trace(path, cache=False).ranks.values()

@@ -25,6 +25,6 @@ def test_a_worker_is_the_name_before_the_number(name, worker) -> None:
 
 
 def test_the_number_tells_recordings_apart() -> None:
-    """The last number between dots is the recording's number; other names have none."""
+    """The last number between dots is the recording's number; without such a number, it is None."""
     assert worker_and_stamp("rank0.Apr.1102.pt.trace.json") == ("rank0.Apr", 1102)
     assert worker_and_stamp("rank0.json.gz") == ("rank0", None)

@@ -1,4 +1,4 @@
-"""A store has the tables and results of its traces, and never a partly written rank."""
+"""A store gives the same tables and results as its traces, and never contains a partly written rank."""
 
 from __future__ import annotations
 
@@ -244,7 +244,7 @@ holotrace.write_store(holotrace.open_trace(sys.argv[1]), sys.argv[2])
 
 
 def test_a_killed_run_leaves_no_partial_rank(tmp_path) -> None:
-    """After SIGKILL during rank 1, the store says that rank 1 is missing, and the next run writes only rank 1."""
+    """If a run is killed while it writes rank 1, the store says that rank 1 is missing; the next run writes only it."""
     gpu_job().write(tmp_path / "traces")
     store = tmp_path / "job.store"
     command = [sys.executable, "-c", KILLED, str(tmp_path / "traces"), str(store)]
@@ -348,14 +348,14 @@ def test_a_rank_that_is_written_again_does_not_mix(tmp_path) -> None:
 
 
 def test_two_jobs_that_start_at_once_do_not_mix(tmp_path, monkeypatch) -> None:
-    """If two jobs write to one empty store, the job that finishes later gets an error; the other's ranks stay."""
+    """If two jobs write to one empty store, the job that finishes later gets an error; the other job's ranks stay."""
     gpu_job().write(tmp_path / "first")
     gpu_job().write(tmp_path / "second")
     store = tmp_path / "job.store"
     write = write_store._write
 
     def write_late(*arguments: object, **options: object) -> object:
-        """Let the other job finish, then write."""
+        """Run the other job completely, then write."""
         monkeypatch.setattr(write_store, "_write", write)
         holotrace.write_store(holotrace.open_trace(tmp_path / "first"), store)
         return write(*arguments, **options)
@@ -453,7 +453,7 @@ def test_a_store_of_another_version_is_an_error(tmp_path, monkeypatch) -> None:
 
 
 def test_a_newer_reader_reads_again(tmp_path, monkeypatch) -> None:
-    """A store written by an older reader opens; the next run with the newer reader writes both ranks again."""
+    """A store made with an older version of the reader opens; the next run with a newer reader rewrites both ranks."""
     gpu_job().write(tmp_path / "traces")
     holotrace.write_store(holotrace.open_trace(tmp_path / "traces"), tmp_path / "job.store")
     for module in (store_files, job_store):

@@ -111,7 +111,7 @@ def holds_something(answer: object) -> bool:
 
 @pytest.fixture
 def before_and_after() -> tuple[LabeledTrace, LabeledTrace]:
-    """Return a trace before and after a change."""
+    """Return two traces, recorded before and after a change of the code."""
     control, test = (LabeledTrace(side, trace_dir=str(TRACES / "trace_compare" / side)) for side in ("base", "test"))
     return control, test
 

@@ -66,7 +66,7 @@ def test_a_path_stays_a_path() -> None:
     ],
 )
 def test_a_url_has_the_parts_of_a_path(url, name, parent, child) -> None:
-    """A URL's name is the last part of its path; its parent and children keep the query and the rest of a chain."""
+    """A URL's name is the last part of its path; its parent and children keep the query and what follows `::`."""
     path = located(url)
     assert (path.name, str(path.parent), name_of(url)) == (name, parent, name)
     assert child is None or str(path / "x") == child
@@ -101,7 +101,7 @@ def test_secrets_are_cut_out_of_addresses(url, shown) -> None:
 
 
 def test_a_url_without_its_secret_still_opens() -> None:
-    """A URL's secret is also used for files below the URL, here and in workers, but not for files beside it."""
+    """A URL's secret is also used for files below the URL, even after pickling, but not for files beside the URL."""
     path = located("https://host/job/?sig=abcdefgh")
     assert str(path) == repr(str(path)).strip("'") == "https://host/job/"
     assert located("https://host/job/a.json").secret.query == "sig=abcdefgh"
@@ -115,7 +115,7 @@ def test_a_url_without_its_secret_still_opens() -> None:
 
 
 def test_secrets_are_removed_from_messages_of_libraries(monkeypatch) -> None:
-    """Secrets in addresses or the environment, and all that looks like a signature, are removed from messages."""
+    """Secrets in addresses or the environment, and whatever looks like a signature, are removed from messages."""
     located("https://host/job/?sv=2024-01-01&sig=abcdefgh")
     located("https://me:geheimnis@host/x")
     monkeypatch.setenv("AZURE_STORAGE_CONNECTION_STRING", "AccountName=a;AccountKey=Eby8vdM02xNO==;")
@@ -128,7 +128,7 @@ def test_secrets_are_removed_from_messages_of_libraries(monkeypatch) -> None:
 
 
 def test_names_decide_what_is_inside_a_folder() -> None:
-    """For `is_inside`, files below a folder are inside; a similar name, another bucket or a path with `..` is not."""
+    """Files below a folder are inside it; files in another bucket, below a similar name or with `..` are not."""
     root = located("s3://bucket/job")
     assert located("s3://bucket/job/a/b.json").is_inside(root)
     assert root.is_inside(root)
@@ -215,7 +215,7 @@ def test_final_errors_are_not_retried() -> None:
 
 
 def test_an_error_becomes_one_line() -> None:
-    """Only the first line of an error is shown, without secrets; if access was refused, it says how to get access."""
+    """An error shows only the first line, without secrets; if access was refused, it also says how to get access."""
     path = located("s3://bucket/a.json?sig=abcdefgh")
     with (
         pytest.raises(OSError, match=r"^s3://bucket/a.json cannot be read: it broke at …$"),

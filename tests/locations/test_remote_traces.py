@@ -40,7 +40,7 @@ from web_files import WebFiles, serving
 
 
 def trace_json(rank: int, event_count: int = 3) -> bytes:
-    """Return a trace of one rank, about a hundred bytes per event."""
+    """Return a trace of one rank with about 200 bytes per event."""
     event = {"ph": "X", "cat": "kernel", "name": "k", "pid": 0, "tid": 7, "dur": 1, "args": {"stream": 7}}
     events = [event | {"ts": 2 * number, "args": {"stream": 7, "pad": "x" * 99}} for number in range(event_count)]
     return json.dumps({"distributedInfo": {"rank": rank, "world_size": 4}, "traceEvents": events}).encode()
@@ -168,7 +168,7 @@ def test_a_web_file_is_fetched_in_parts(web) -> None:
 
 
 def test_a_web_folder_is_read_from_its_links(web) -> None:
-    """A web page whose address ends in `/` is read as a folder: the files in it to which the page links are ranks."""
+    """A web page whose address ends in `/` is read as a folder, whose files are found by the links on the page."""
     web.files |= {"/job/rank0.json": trace_json(0), "/job/rank1.json.gz": gzip.compress(trace_json(1))}
     assert counts(holotrace.open_trace(f"{web.url}/job/")) == {0: 3, 1: 3}
     assert all("elsewhere" not in file.path for file in holotrace.open_trace(f"{web.url}/job/").skipped)
@@ -288,7 +288,7 @@ def test_a_cache_behind_a_url_is_shared(memory, web, monkeypatch, tmp_path) -> N
 
 
 def test_a_shared_cache_distinguishes_files_with_the_same_path(memory, monkeypatch, tmp_path) -> None:
-    """Two machines have files with the same path, size and time; their bytes differ, so each file has its own entry."""
+    """Files with the same path, size and time on two machines do not share a cache entry if their bytes differ."""
     path = tmp_path / "rank0.json"
     path.write_bytes(trace_json(0))
     os.utime(path, (1, 1))
@@ -378,7 +378,7 @@ def test_a_failed_write_leaves_nothing(memory) -> None:
 
 
 def test_the_interface_of_hta_takes_urls(memory) -> None:
-    """HTA's `trace_dir` may be a URL; `trace_files` are relative to the URL, and copies are written there."""
+    """HTA's `trace_dir` may be a URL; `trace_files` are relative to the URL, and copies of traces are written there."""
     memory.pipe("/job/a.json", trace_json(0))
     memory.pipe("/job/b.json", trace_json(1))
     analysis = TraceAnalysis(trace_dir="memory://job")
@@ -398,7 +398,7 @@ def test_an_execution_trace_may_be_a_url(memory) -> None:
 
 
 def test_a_server_shows_runs_behind_a_url(memory, web) -> None:
-    """A server lists the runs in subfolders of a URL and serves nothing outside them."""
+    """A server lists the runs in a folder at a URL and in its subfolders, and serves no file outside a run's folder."""
     memory.pipe("/log/one/a.json", trace_json(0))
     memory.pipe("/log/b.json", trace_json(1))
     session = Session(["memory://log"])

@@ -34,16 +34,16 @@ class Htas:
         self._folder = folder
 
     def table(self, call: str) -> pd.DataFrame:
-        """Return the table that a call returned."""
+        """Return the table that HTA returned for a call."""
         (path,) = (file for file in self._folder.glob(f"{call}.csv*"))
         return pd.read_csv(path, index_col=0)
 
     def json(self, call: str) -> Any:
-        """Return the result of a call that does not return a table."""
+        """Return what HTA returned for a call, if that is not a table."""
         return json.loads((self._folder / f"{call}.json").read_text(encoding="utf-8"))
 
     def failure(self, call: str) -> str:
-        """Return the class of a call's error in backticks, or `None`."""
+        """Return, in backticks, the class of the error that HTA raised for a call, or `None` if HTA returned None."""
         (path,) = self._folder.glob("_calls.json*")
         content = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
         outcome = json.loads(content)[call]
@@ -55,7 +55,7 @@ Ours = Callable[[TraceAnalysis], str]
 
 
 def us(value: float) -> str:
-    """Format microseconds like the page: without decimals from 100 µs or if whole, otherwise with two."""
+    """Format microseconds like the page: with two decimals if below 100 µs and not whole, else with none."""
     return f"{value:,.0f} µs" if abs(value) >= 100 or float(value).is_integer() else f"{value:,.2f} µs"
 
 
@@ -91,14 +91,14 @@ def kernel_time() -> tuple[Theirs, Ours]:
 
 
 def computing(frame: pd.DataFrame, *, others: bool) -> pd.Series[Any]:
-    """Return rank 0's row `others` for computation kernels, or else its row of the kernel with the largest sum."""
+    """Return rank 0's computation row `others` if `others` is true, else that of the kernel with the largest sum."""
     chosen = frame[(frame["rank"] == 0) & (frame["kernel_type"] == "COMPUTATION")]
     chosen = chosen[(chosen["name"] == "others") == others]
     return chosen.sort_values("sum (us)", ascending=False, kind="stable").iloc[0]
 
 
 def grouped(*, others: bool) -> tuple[Theirs, Ours]:
-    """Compare a mean duration in the kernel breakdown; each tool groups kernels by its own default cut-off."""
+    """Compare a mean duration in the kernel breakdown; each tool groups kernels as `others` by its own defaults."""
     return (
         lambda htas: us(computing(htas.table("get_gpu_kernel_breakdown.1"), others=others)["mean (us)"]),
         lambda facade: us(
@@ -351,7 +351,7 @@ ASKED_BY_HAND: dict[str, tuple[str, Callable[[Path, Path], str]]] = {
         lambda real_traces, _: rows(TraceDiff.compare_traces(*[str(real_traces / "critical_path" / "alexnet")] * 2)),
     ),
 }
-"""{example on the page: (HTA's answer, a function that returns holotrace's from the traces and an empty folder)}."""
+"""{example on the page: (HTA's answer, function from the traces and an empty folder to holotrace's answer)}."""
 
 
 @pytest.fixture(scope="module", autouse=True)

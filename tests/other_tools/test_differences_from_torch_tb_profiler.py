@@ -34,7 +34,7 @@ Answer = Callable[[Case], str]
 
 
 def us(value_ns: float) -> str:
-    """Format nanoseconds in µs like the page: without decimals from 1,000 µs or if whole, otherwise with two."""
+    """Format nanoseconds in µs like the page: with two decimals if below 1,000 µs and not whole, else with none."""
     value = value_ns / 1000
     return f"{value:,.0f} µs" if abs(value) >= 1_000 or float(value).is_integer() else f"{value:,.2f} µs"
 
@@ -124,7 +124,7 @@ def kernels_by_table(trace: Trace, compat: Any) -> str:
 
 
 def on_tensor_cores(trace: Trace, compat: Any) -> str:
-    """Return, as text, how many of the kernels, counted by name, use tensor cores."""
+    """Return, as text, how many of the kernel names are of kernels that use tensor cores."""
     names = holotrace.kernels(trace, compat=compat).per_kernel
     return f"{names['uses_tensor_cores'].sum()} of {names.height}"
 
@@ -246,7 +246,7 @@ def test_the_page_shows_both_answers(example: str, goldens: Path, real_traces: P
 
 
 def test_holotrace_lists_more_runs_than_the_plugin(real_traces: Path) -> None:
-    """The plugin lists only folders with `.pt.trace.json[.gz]` files; holotrace lists folders with any traces."""
+    """The plugin lists only folders with `.pt.trace.json[.gz]` files; holotrace lists all folders with traces."""
     listed = holotrace.find_runs(str(real_traces))
     by_name = {path.parent for ending in ("", ".gz") for path in real_traces.rglob(f"*.pt.trace.json{ending}")}
     assert len(listed.runs) > len(by_name)

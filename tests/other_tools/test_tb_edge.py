@@ -40,7 +40,7 @@ each_case = pytest.mark.parametrize("name", slow_except(CASES, CASES[::12]))
 
 @cache
 def opened(goldens: Path, name: str) -> Trace:
-    """Open a case; later calls return it again."""
+    """Open the trace of a case; later calls return the same object."""
     return holotrace.open_trace(str(goldens / "tb_edge" / name / "input.pt.trace.json"), cache=False)
 
 
@@ -61,7 +61,7 @@ def recorded(goldens: Path, name: str, category: str) -> Counter[tuple[str, int]
 
 
 def by_name(events: Counter[tuple[str, int]]) -> dict[str, tuple[int, int]]:
-    """Return the count and the summed duration of each name."""
+    """Return, for each name, the number of events and their summed duration."""
     names = {name for name, _ in events}
     durations = {name: [ns for (other, _), ns in events.items() if other == name] for name in names}
     return {name: (len(all_ns), sum(all_ns)) for name, all_ns in durations.items()}

@@ -7,7 +7,7 @@ from holotrace.testing.builder import TraceBuilder
 
 
 def test_a_rank_alone_shows_nobody_waiting() -> None:
-    """If only one rank was recorded, the answer says that waiting is unknown, not 0 %."""
+    """If only one rank was recorded, the answer says that the waiting time is unknown, not 0 %."""
     trace = TraceBuilder().step(0, 0, 1000).collective(start_us=100, duration_us=400).build()
 
     assert holotrace.distributed(trace).answer == (
@@ -25,7 +25,7 @@ def test_copies_of_unknown_size_have_no_bandwidth() -> None:
 
 
 def test_kernels_that_start_within_their_launch_have_no_delay() -> None:
-    """The launch call takes 10 µs, and the kernel starts 4 µs after the call begins, so it does not start late."""
+    """A kernel that starts 4 µs after the beginning of its launch call of 10 µs does not start late."""
     trace = TraceBuilder().runtime("cudaLaunchKernel", start_us=0, duration_us=10, args={"correlation": 1})
     trace = trace.kernel("gemm", start_us=4, duration_us=20, args={"correlation": 1})
 

@@ -153,7 +153,7 @@ def test_many_rows_and_caveats_are_cut_in_a_notebook() -> None:
 
 @pytest.mark.slow
 def test_a_summary_shows_itself_in_a_notebook() -> None:
-    """A notebook shows a sentence, the findings and the caveats, with names from the trace as text."""
+    """A notebook shows the verdict and the findings of a summary; names from the trace are escaped."""
     whole = holotrace.summary(small_job())
 
     assert whole._repr_html_().startswith("<p><b>A step takes 1 ms, and the GPUs are busy 70.0 % of it; ")

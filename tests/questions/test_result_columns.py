@@ -91,7 +91,7 @@ def test_every_declared_column_is_used(answers: list[tuple[Any, tuple[View, ...]
     for result, views in answers:
         used |= {name for _, table in tables_of(result) for name in table.columns}
         used |= {name for view in views for name in view.table(result).columns}
-    shares = {name for name in COLUMNS if name.endswith("_path_fraction")}  # classes off the path get none
+    shares = {name for name in COLUMNS if name.endswith("_path_fraction")}  # classes off the path have none
     assert set(COLUMNS) - used - shares == set()
     assert used - set(COLUMNS) == set()
 

@@ -43,7 +43,7 @@ def test_a_column_without_a_heading_uses_its_name() -> None:
 
 
 def test_a_long_table_keeps_the_rows_with_the_largest_values_in_order() -> None:
-    """Of four rows, the two with the largest values are kept in their order, and two are counted as hidden."""
+    """Of four rows, the two with the largest values are kept in their original order, and two are counted as hidden."""
     frame = pl.DataFrame({"rank": [0, 1, 2, 3], "idle_ns": [5, None, 9, 7]})
     table = print_frame("Idle", frame, 2, telling="idle_ns")
     assert [row[0].text for row in table.rows] == ["2", "3"]

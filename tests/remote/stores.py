@@ -27,7 +27,7 @@ class Store:
     environment  the environment variables of its users
     port         the port of the server that sends the files
     put, get     write and read a file below the root, without fsspec
-    stranger     a context in which the store refuses a user without access; yields the user's environment variables
+    stranger     a context in which the store refuses one user; yields the environment variables of this user
     """
 
     root: str
@@ -84,7 +84,7 @@ def _s3_user(session, endpoint: str) -> tuple[str, str]:
 
 @contextmanager
 def _s3_stranger(environment: dict[str, str]) -> Iterator[dict[str, str]]:
-    """Make moto check signatures only until the block ends, because this check rejects even valid listing requests."""
+    """Make moto check signatures until the block ends, but not later, as the check rejects even valid list requests."""
     switch = f"{environment['S3_ENDPOINT']}/moto-api/reset-auth"
     _request(switch, "POST", b"0")
     try:

@@ -24,7 +24,7 @@ pytestmark = [
     pytest.mark.stores,
     pytest.mark.filterwarnings(
         "ignore:Sending a large body:ResourceWarning"
-    ),  # aiohttp warns about the large bodies of gcsfs and adlfs
+    ),  # aiohttp warns about the large request bodies that gcsfs and adlfs send
 ]
 
 _SERVER_OF = {"s3": "s3", "gcs": "gcs", "azure": "azure", "hdfs": "hdfs", "webhdfs": "hdfs"}

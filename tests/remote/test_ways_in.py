@@ -83,7 +83,7 @@ def test_a_cache_in_a_bucket_is_shared(s3: Store, trace, monkeypatch, tmp_path) 
 @pytest.mark.xdist_group("azure")
 @pytest.mark.parametrize("scheme", ["az", "abfs", "abfss"])
 def test_the_schemes_of_azure(azure: AzureStore, trace, monkeypatch, scheme) -> None:
-    """The schemes az, abfs and abfss all open the account of the connection string."""
+    """The schemes az, abfs and abfss all open files in the account that the connection string names."""
     azure.put("ways/rank0.json", trace)
     monkeypatch.setenv("AZURE_STORAGE_CONNECTION_STRING", azure.environment["AZURE_STORAGE_CONNECTION_STRING"])
     assert device_work_ns(f"{scheme}://{BUCKET}/ways/rank0.json") == 45_000
@@ -135,7 +135,7 @@ def server_with_certificate(folder: Path, monkeypatch) -> ssl.SSLContext:
 
 
 def redirect(monkeypatch, host: str, port: int) -> None:
-    """In this process, redirect connections to `host` to a port on this machine."""
+    """Make connections from this process to `host` go to a port on this machine instead."""
     getaddrinfo = socket.getaddrinfo
 
     def resolve(name, *arguments, **options):

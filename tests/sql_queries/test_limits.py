@@ -164,7 +164,7 @@ def test_results_of_every_type_are_written(ending, read, file, trace, tmp_path) 
 
 
 def test_common_types_are_kept(trace) -> None:
-    """Numbers, strings, times, lists and structs keep their types; maps become lists of pairs, others become text."""
+    """Numbers, strings, times, lists and structs keep their types; maps become lists of pairs, and other types text."""
     rows = holotrace.sql(
         trace,
         "SELECT 1.5::DECIMAL(4, 1) AS d, DATE '2024-02-29' AS day, TIMESTAMP '2024-02-29 12:00:00' AS at, "

@@ -50,7 +50,7 @@ def test_busy_devices(job) -> None:
 
 
 def test_gaps(job) -> None:
-    """The query finds both gaps of a made-up trace; in the job, the gaps it finds add up to the idle time."""
+    """The query finds both gaps of a made-up trace; in the example job, its gaps add up to the idle time."""
     built = TraceBuilder().kernel("a", start_us=0, duration_us=10).kernel("b", start_us=5, duration_us=2)
     built.operator("aten::late", start_us=20, duration_us=10).kernel("c", start_us=30, duration_us=5, launch_us=25)
     built.kernel("d", start_us=36, duration_us=1, launch_us=26)
@@ -152,7 +152,7 @@ def test_short_kernels() -> None:
 
 
 def test_annotations() -> None:
-    """The outer annotation takes 10 µs in total, and 7 µs without the inner one."""
+    """The outer annotation takes 10 µs in total, and 7 µs without the inner annotation."""
     trace = (
         TraceBuilder().annotation("outer", start_us=0, duration_us=10).annotation("inner", start_us=2, duration_us=3)
     )

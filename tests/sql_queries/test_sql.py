@@ -96,7 +96,7 @@ def _is_first(rank_trace) -> object:
 
 
 def test_only_named_views_are_written() -> None:
-    """A view is written if its name occurs anywhere in the query, even in quotes or in different case."""
+    """A view is written for DuckDB only if its name occurs in the query; quotes and upper or lower case do not matter."""
     assert named_views('SELECT 1 FROM "Kernels" JOIN steps USING (rank)') == ((), ("kernels", "steps"))
     assert named_views("FROM stored.kernels") == (("kernels",), ())
     assert named_views("FROM events") == (("events", "tracks"), ("events",))

@@ -420,7 +420,7 @@ def test_least_recently_used_entries_are_removed_first(
 def test_a_job_of_many_ranks_measures_the_cache_once(
     write_trace: WriteTrace, cache_folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Adding five entries below the limit measures the cache only once; once per entry would take quadratic time."""
+    """Adding five entries below the limit measures the cache only once; measuring it each time would be quadratic."""
     measurements: list[int] = []
     sweep = cache_room._remove_least_recently_used
     monkeypatch.setattr(

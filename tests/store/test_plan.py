@@ -79,7 +79,7 @@ def test_each_rank_is_visited_once(trace: Trace) -> None:
 
 
 def test_missing_data_affects_only_its_own_plan(trace: Trace) -> None:
-    """If a plan lacks data, on a rank or when its results are combined, it gets no result; other plans get theirs."""
+    """A plan that lacks data on a rank, or when its ranks' results are combined, has no result; the other plans do."""
     plans = {**PLANS, "uncombined": Plan(count, partial(total, error=MissingDataError("cannot combine")))}
     answers = run_together(trace, plans, IN_PROCESS)
     missing = {name: str(error) for name, error in answers.missing.items()}
@@ -89,7 +89,7 @@ def test_missing_data_affects_only_its_own_plan(trace: Trace) -> None:
 
 @pytest.mark.slow
 def test_a_rank_that_lacks_data_is_left_out_with_a_finding(trace: Trace) -> None:
-    """If a rank lacks data, a finding names it and the result covers the others; if all ranks do, it is an error."""
+    """If a rank lacks data, a finding names it and the result covers the others; if all lack data, it is an error."""
     plan = Plan(lacking, _with_findings)
     expected = _Found([1], ("rank 3 has none", "first"))
     assert run_together(trace, {"plan": plan}, IN_PROCESS).results == {"plan": expected}

@@ -34,7 +34,7 @@ def test_processes_write_disjoint_ranks_at_once(trials, processes, address) -> N
 
 @pytest.mark.slow
 def test_processes_write_the_same_ranks_at_once() -> None:
-    """If two processes write the same ranks on disk, the last one wins and neither fails."""
+    """If two processes write the same ranks on disk, the last writer's files stay, and neither process fails."""
     counts = race(2, 2, same=True)
     assert (counts["written: True"], counts["store: whole"], failed(counts)) == (4, 2, False), counts
 

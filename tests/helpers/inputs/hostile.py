@@ -1,4 +1,4 @@
-"""Names with control characters and formulas, and a job in which everything has such a name."""
+"""Names that contain control characters or begin like formulas, and a job in which all names are like that."""
 
 from __future__ import annotations
 

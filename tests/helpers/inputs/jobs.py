@@ -19,7 +19,7 @@ HOSTILE = "<img src=x onerror=alert(1)><script>alert(1)</script>"
 
 
 def gpu_job() -> TraceBuilder:
-    """Return rank 0 with gemm 0..40, all-reduce 20..60, and `MARKUP` 100..110 launched at 80; rank 1 with gemm 0..100."""
+    """Return rank 0 (µs: gemm 0..40, all-reduce 20..60, `MARKUP` 100..110 launched at 80) and rank 1 (gemm 0..100)."""
     return (
         TraceBuilder()
         .kernel("gemm", start_us=0, duration_us=40)
@@ -77,7 +77,7 @@ def cpu_job() -> TraceBuilder:
 
 
 def temporal_of_many(ranks: int, devices: int = 1) -> TemporalBreakdown:
-    """Return a made-up result for many devices, each with 50 % computation, 30 % other work and 20 % idle time."""
+    """Return a made-up temporal breakdown of many devices: 50 % computation, 30 % other work and 20 % idle time."""
     lengths, shares = (1_000, 500, 300, 200, 0), (0.5, 0.3, 0.2, 0.0)
     rows = [(rank, device, *lengths, *shares, 0) for rank in range(ranks) for device in range(devices)]
     parts = ["computation", "non_computation", "idle", "unknown"]
@@ -87,7 +87,7 @@ def temporal_of_many(ranks: int, devices: int = 1) -> TemporalBreakdown:
 
 
 def launching_job() -> TraceBuilder:
-    """Return two ranks with an operator that launches three kernels of 2 µs with calls of 5 µs."""
+    """Return two ranks, each with an operator that launches three kernels of 2 µs; each launch call takes 5 µs."""
     builder = TraceBuilder()
     for rank in (0, 1):
         builder.rank(rank).operator("aten::mm", start_us=0, duration_us=30)

@@ -9,7 +9,7 @@ from functools import cached_property
 import polars as pl
 
 Needs = Callable[[str, int, int, int], int]
-"""Maps kind, replica, stage and microbatch (-1 if there is none) to how long the operation runs, in ns."""
+"""Maps kind, replica, stage and microbatch (or -1) to the ns that an operation takes after all members have begun."""
 
 Key = tuple[str, int, int, int]
 
@@ -17,7 +17,7 @@ _COLUMNS = ["rank", "dp_rank", "stage", "step", "microbatch", "kind", "start_ns"
 
 
 def pipelined_step(stages: int, microbatches: int, replicas: int, needs: Needs, *, step: int = 0) -> pl.DataFrame:
-    """Return one step of 1F1B, with the kinds of operations in the published traces; each starts as soon as it can."""
+    """Return a 1F1B step with the kinds of operations of the published traces; each starts as early as possible."""
     job = _Job(stages, microbatches, replicas, needs)
     rows = [
         (replica * stages + stage, replica, stage, step, number, kind, job.start(key), job.end(key) - job.start(key))
@@ -28,7 +28,7 @@ def pipelined_step(stages: int, microbatches: int, replicas: int, needs: Needs, 
 
 
 def drawn(seed: int, low: int = 10, high: int = 100) -> Needs:
-    """Return a function that draws random times and always gives the same operation the same time."""
+    """Return a function that draws a random time for each operation, always the same time for the same operation."""
 
     def needs(*key: object) -> int:
         return random.Random(f"{seed} {key}").randint(low, high)  # noqa: S311 -- not a secret
@@ -46,7 +46,7 @@ def one_f_one_b(stage: int, stages: int, microbatches: int) -> list[tuple[str, i
 
 
 class _Job:
-    """The operations of a step; their start and end follow from the operations before them."""
+    """The operations of a step; the start and end of each are computed from the operations that it depends on."""
 
     def __init__(self, stages: int, microbatches: int, replicas: int, needs: Needs) -> None:
         self._stages, self._microbatches, self._replicas, self._needs = stages, microbatches, replicas, needs

@@ -1,4 +1,4 @@
-"""Recordings that are opened once per process, so tests share derived results."""
+"""Recordings that are opened only once per process, so that tests share the results derived from them."""
 
 from __future__ import annotations
 

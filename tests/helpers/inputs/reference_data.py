@@ -25,13 +25,13 @@ VARIABLES = {"traces": "HOLOTRACE_REAL_TRACES", "goldens": "HOLOTRACE_GOLDENS"}
 
 
 class SmallSet(type(Path())):  # type: ignore[misc]  # the class of a path depends on the operating system
-    """A folder of the small set; a test that asks for a recording of the large set is skipped.
+    """A folder of the small set; skips a test that asks for a recording that only the large set contains.
 
-    A folder with files is a complete recording, so a missing file in it is an error.
+    If a folder contains any files, the small set has the complete recording, so a missing file there is an error.
     """
 
     def __truediv__(self, name: Any) -> SmallSet:
-        """Return the path, or skip the test."""
+        """Return the path, or skip the test if only the large set contains its recording."""
         return _held(super().__truediv__(name))
 
     def glob(self, pattern: str, **options: Any) -> Iterator[SmallSet]:
@@ -43,7 +43,7 @@ class SmallSet(type(Path())):  # type: ignore[misc]  # the class of a path depen
 
 
 def folder_of(kind: str) -> Path:
-    """Return the folder named by the environment variable, or the folder beside the repository, or the small set."""
+    """Return the large set's folder, named by the variable or beside the repository, or else the small set's folder."""
     large = Path(os.environ.get(VARIABLES[kind]) or BESIDE_THE_REPOSITORY / kind)
     return large if large.is_dir() else SmallSet(small_folder_of(kind))
 

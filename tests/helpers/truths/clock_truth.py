@@ -11,10 +11,10 @@ from holotrace.testing.job_calls import CallsOptions, JobCalls, simulated_calls
 
 
 class Comparison(NamedTuple):
-    """Errors of the estimated clocks of a job; hosts with an unknown offset are only counted.
+    """Errors of a job's estimated clocks; hosts whose offset could not be estimated are only counted.
 
     outside        offsets and drifts that differ from the truth by more than their half-widths, as text
-    half_width_ns  half-widths of all hosts except the reference
+    half_width_ns  half-widths of the estimated offsets of all hosts except the reference
     """
 
     hosts: int
@@ -31,7 +31,7 @@ def compared(options: CallsOptions) -> Comparison:
 
 
 def with_truth(job: JobCalls, found: Clocks) -> Comparison:
-    """Compare drifts, and the offsets at the start, middle and end of the recording."""
+    """Compare each host's drift, and its offsets at the start, middle and end of the recording, with the truth."""
     others = [row for row in found.per_host.iter_rows(named=True) if row["host"] != found.reference]
     known = [row for row in others if row["offset_ns"] is not None]
     outside = [text for row in known for text in (*_wrong_offsets(job, found, row), *_wrong_drift(job, found, row))]

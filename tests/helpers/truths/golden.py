@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class GoldenTables:
-    """Golden tables in a folder; with `rewrite`, they are replaced instead of compared."""
+    """Golden tables in a folder; with `rewrite`, `check` first replaces them with the new results."""
 
     folder: Path
     rewrite: bool

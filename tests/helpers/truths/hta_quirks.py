@@ -42,7 +42,7 @@ def job(name: str, **options: object) -> TraceBuilder:
 
 
 def time_of(kind: str) -> Callable[[TraceAnalysis], str]:
-    """Return a function that reads the time of one kind of work."""
+    """Return a function that gets the total GPU time of one kernel type."""
 
     def call(facade: TraceAnalysis) -> str:
         kinds = facade.get_gpu_kernel_breakdown(visualize=False)[0]
@@ -97,7 +97,7 @@ def three_steps() -> TraceBuilder:
 
 
 def two_threads() -> TraceBuilder:
-    """Return a launch on the backward thread; an operator that began later is running on the main thread."""
+    """Return a launch by an operator on the backward thread; an operator that began later runs on the main thread."""
     return (
         TraceBuilder()
         .operator("aten::mm_backward", start_us=0, duration_us=40, thread=2)
@@ -119,7 +119,7 @@ def two_depths() -> TraceBuilder:
 
 
 def two_streams() -> TraceBuilder:
-    """Return two simultaneous kernels, one of them on the stream of an annotation."""
+    """Return two kernels that run during a GPU annotation, but only one of them on the annotation's stream."""
     return (
         TraceBuilder()
         .gpu_annotation("forward", start_us=20, duration_us=10, stream=7)
@@ -129,7 +129,7 @@ def two_streams() -> TraceBuilder:
 
 
 def border() -> TraceBuilder:
-    """Return a kernel that begins in one annotation and ends in a shorter one."""
+    """Return a kernel within a long annotation; a shorter annotation begins just before the kernel ends."""
     return (
         TraceBuilder()
         .gpu_annotation("forward", start_us=20, duration_us=20)

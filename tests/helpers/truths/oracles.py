@@ -10,7 +10,7 @@ Pairs = Iterable[tuple[int, int]]
 
 
 def covered(pairs: Pairs) -> set[int]:
-    """Return the whole nanoseconds that are covered by at least one half-open interval."""
+    """Return all nanoseconds, as integers, that at least one half-open interval covers."""
     return {moment for start, end in pairs for moment in range(start, end)}
 
 
@@ -21,7 +21,7 @@ def holes(pairs: Pairs) -> set[int]:
 
 
 def state_lengths(classes: Sequence[Pairs]) -> Counter[int]:
-    """Return the nanoseconds of each combination of classes; bit j of a key means class j."""
+    """Return how many ns each combination of classes is active; bit j of a key is set if class j is active."""
     sets = [covered(pairs) for pairs in classes]
     everything = set().union(*sets) if sets else set()
     window = range(min(everything), max(everything) + 1) if everything else range(0)
@@ -29,7 +29,7 @@ def state_lengths(classes: Sequence[Pairs]) -> Counter[int]:
 
 
 def gap_lengths(pairs: Sequence[tuple[int, int]]) -> list[int]:
-    """Return the idle time before each interval, sorted by start; it is 0 before the first."""
+    """Return the idle time before each interval, or 0 for the first; the intervals must be sorted by start."""
     return [
         max(0, start - max(end for _, end in pairs[:index])) if index else 0 for index, (start, _) in enumerate(pairs)
     ]
@@ -50,7 +50,7 @@ def sample_deviation(values: Sequence[int]) -> float:
 
 
 def nested(intervals: Sequence[tuple[int, int, int]]) -> list[tuple[int, int, bool]]:
-    """Return parent (or -1), depth and overlap of each (group, start, length), by comparing every pair."""
+    """For each (group, start, length), return parent or -1, depth, and if an earlier sibling overlaps its start."""
 
     def outside(row: int) -> tuple[int, int, int]:
         _, start, length = intervals[row]

@@ -22,7 +22,7 @@ LEAST_ERROR = 0.01
 LEAST_ERROR_NS = 100_000
 """Tolerance added to the error that the analysis prints, as a share of the planted cost and as a fixed time.
 
-A few microseconds of host time are always attributed to other causes.
+It is needed because a few microseconds of a planted cause's host time are always attributed to other causes.
 """
 
 
@@ -34,7 +34,7 @@ class Named(NamedTuple):
     named_ns      the cost of the cause in `wait_causes`
     printed_ns    the error of `named_ns` in `wait_causes`
     unsure_ns     waits of unknown cause and their error, plus unrecorded waits
-    place         1 for the largest cause of its rank, 2 for the next, and so on; 0 if it was not found
+    place         position among its rank's causes: 1 for the largest, 2 for the next, and so on; 0 if it was not found
     """
 
     cause: Cause
@@ -47,7 +47,7 @@ class Named(NamedTuple):
 
     @property
     def is_right(self) -> bool:
-        """Whether the cost is correct within its error."""
+        """Whether the cost in `wait_causes` equals the cost by definition within the errors and the tolerance."""
         error_ns = self.printed_ns + self.unsure_ns + LEAST_ERROR * self.charged_ns + LEAST_ERROR_NS
         return abs(self.named_ns - self.charged_ns) <= error_ns
 
@@ -99,7 +99,7 @@ def _named(job: PlantedJob, number: int, costs: pl.DataFrame, unsure_ns: int) ->
 
 
 def is_named(options: PlantedOptions, cause: Cause) -> pl.Expr:
-    """Return whether a row of `per_cause` is a planted cause."""
+    """Return an expression that is true for the rows of `per_cause` that name the planted cause."""
     kind, name, frame = pl.col("cause").cast(pl.String), pl.col("name").fill_null(""), pl.col("frame").fill_null("")
     on_device = options.backend == "nccl"
     sleeps = (kind == "python") & name.str.contains("sleep") & frame.str.contains("augment")

@@ -1,4 +1,4 @@
-"""Traces whose `compat` results tests compare with the last version of the TensorBoard plugin."""
+"""Traces on which tests compare our `compat` results with those of the last version of the TensorBoard plugin."""
 
 from __future__ import annotations
 
@@ -151,14 +151,14 @@ class Case:
     answers: Path
 
     def view(self, name: str) -> Any:
-        """Return the plugin's answer for a view, or None; in the view `internals`, numbers are not rounded."""
+        """Return the plugin's answer for a view, or None without an answer; numbers are unrounded in `internals`."""
         files = sorted(self.answers.glob(f"{name}.json*"))
         if not files:
             return None
         return json.loads(gzip.decompress(files[0].read_bytes()) if files[0].suffix == ".gz" else files[0].read_bytes())
 
     def rows(self, name: str) -> list[list[Any]]:
-        """Return the rows of the plugin's table, or an empty list without a table."""
+        """Return the rows of the plugin's table, or an empty list if it has no table."""
         answer = self.view(name) or {"rows": []}
         rows: list[list[Any]] = answer.get("data", answer)["rows"]
         return rows
