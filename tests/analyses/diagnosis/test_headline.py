@@ -97,6 +97,19 @@ def test_the_facts_of_a_job_on_cpus_leave_out_devices() -> None:
     assert line.endswith("of the step (most for rank 3)")
 
 
+def test_on_a_cpu_communication_is_exposed_while_no_operator_computes() -> None:
+    """Of 600 µs of communication, `aten::mm` hides 200; `wait_tensor`, which runs inside another operator, hides none."""
+    trace = TraceBuilder()
+    for begin in (0, 1_000, 2_000):
+        trace.step(begin // 1_000, begin, 1_000)
+        trace.annotation("gloo:all_reduce", start_us=begin + 100, duration_us=600, thread=9)
+        trace.operator("aten::mm", start_us=begin + 100, duration_us=200)
+        trace.operator("aten::add", start_us=begin + 300, duration_us=400)
+        trace.operator("_c10d_functional::wait_tensor", start_us=begin + 300, duration_us=400)
+
+    assert holotrace.diagnosis(trace.build()).headline["exposed_fraction"].item() == pytest.approx(0.4)
+
+
 def test_partly_known_costs_are_said() -> None:
     """Half of the device time is a kernel with unknown FLOP, so the remark says that MFU covers 50 % of it."""
     builder = TraceBuilder().header(**H100).step(1, 0, 10_000)
