@@ -39,7 +39,7 @@ def test_the_plugins_attribution_is_imported_only_for_compat() -> None:
 
 
 def test_the_plugin_overrides_methods_of_the_interface() -> None:
-    """The plugin's class only overrides methods of the interface, because a misspelt method would never be called."""
+    """Each method of the plugin's class overrides one of the interface; a misspelt method would never be called."""
     overridden = {name for name, _ in inspect.getmembers(PluginAttribution, inspect.isfunction)}
     assert overridden <= {name for name, _ in inspect.getmembers(Attribution, inspect.isfunction)}
 

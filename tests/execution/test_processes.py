@@ -39,7 +39,7 @@ def test_calls_with_the_same_key_run_in_the_same_worker() -> None:
 
 
 def test_an_idle_worker_takes_calls_of_a_busy_one() -> None:
-    """Six slow calls with one key run on both workers."""
+    """Six slow calls with the same key run on both workers, so neither worker stays idle."""
     with processes(2) as pool:
         calls = [submit_near(pool, "key", slow_process_id) for _ in range(6)]
         assert len({call.result() for call in calls}) == 2
@@ -59,7 +59,10 @@ def test_workers_share_the_cores() -> None:
 
 
 def test_workers_keep_freed_memory_unless_told_otherwise(monkeypatch: pytest.MonkeyPatch) -> None:
-    """In workers, Polars' allocator keeps freed memory for a while; a user's setting comes later and overrides this."""
+    """In workers, Polars' allocator keeps freed memory for a while.
+
+    A user's setting is appended to holotrace's, so that it takes precedence.
+    """
     monkeypatch.delenv(ALLOCATOR_VARIABLE, raising=False)
     with processes(1) as pool:
         assert "dirty_decay_ms:10000" in (pool.submit(os.getenv, ALLOCATOR_VARIABLE).result() or "")
@@ -68,7 +71,7 @@ def test_workers_keep_freed_memory_unless_told_otherwise(monkeypatch: pytest.Mon
         assert (pool.submit(os.getenv, ALLOCATOR_VARIABLE).result() or "").endswith("dirty_decay_ms:0")
 
 
-@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="only the allocator of glibc is set")
+@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="workers configure only glibc's allocator")
 def test_workers_reuse_memory_that_numpy_frees(monkeypatch: pytest.MonkeyPatch) -> None:
     """Of two arrays of 3 MB, the second reuses the memory of the first and causes almost no page faults."""
     for name in [name for name in os.environ if name.startswith("MALLOC_")]:

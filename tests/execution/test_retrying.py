@@ -112,7 +112,7 @@ def test_errors_are_not_retried() -> None:
 
 
 def test_an_error_in_the_with_block_interrupts_running_calls(tmp_path) -> None:
-    """An exception in the block interrupts one-minute calls, which remove their files, and cancels pending calls."""
+    """An exception in the block cancels pending calls and interrupts running calls, which then remove their files."""
     started = time.monotonic()
     with pytest.raises(KeyError), processes(1) as pool:  # noqa: PT012
         futures = [pool.submit(write_slowly, tmp_path) for _ in range(4)]

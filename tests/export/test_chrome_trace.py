@@ -112,7 +112,7 @@ def test_compressed_files_are_read_and_written(tmp_path) -> None:
 
 
 def test_rewriting_changes_drops_and_adds_events(tmp_path) -> None:
-    """The function receives each event of the list once, in file order, and may change or drop it."""
+    """`rewritten` passes each event of the list, in file order, to a function that may change or drop the event."""
     path = file_of(tmp_path, '{"a":1,"traceEvents":[{"name":"x"},null,{"name":"{]"},{"name":"z"}],"b":[{"name":"y"}]}')
     seen = []
 
@@ -301,7 +301,10 @@ def test_an_edited_copy_of_a_truncated_file_is_complete(tmp_path, text) -> None:
     ],
 )
 def test_a_damaged_file_whose_events_would_be_confused_is_not_copied(tmp_path, text) -> None:
-    """A file with events after its list, or other entries in it, is refused, as wrong events would be kept."""
+    """A file with events outside its list, or with an entry of the list that is no event, is refused.
+
+    The edits refer to events by position, so they would apply to wrong events.
+    """
     rank_trace = opened(file_of(tmp_path, text))
     with pytest.raises(
         UnreadableTraceError, match=r"rank0\.json cannot be copied: the copy would contain only some of its events"

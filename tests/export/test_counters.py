@@ -56,7 +56,7 @@ def test_of_simultaneous_changes_the_last_is_written() -> None:
 
 
 def test_times_before_the_base_and_times_since_1970_are_exact() -> None:
-    """Times at and before the base time keep every nanosecond, such as 0 and -0.250 µs."""
+    """Times at or before the base time, such as 0 and -0.250 µs, are exact to the nanosecond."""
     late = TraceBuilder().kernel("k", start_us=1, duration_us=1, launch_us=0).build().ranks[0]
     assert '"ts":0,' in next(counter_events(late))
     early = TraceBuilder().kernel("k", start_us=1, duration_us=1, launch_us=-0.25).build().ranks[0]

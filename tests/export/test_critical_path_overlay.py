@@ -18,7 +18,10 @@ from holotrace.testing.builder import TraceBuilder
 
 @pytest.fixture
 def source(tmp_path) -> Path:
-    """Write mm 0..20 µs, which launches gemm 30..39 on stream 7 and a kernel 8..9 on stream 8; then a gap and relu."""
+    """Write a trace with mm (0 to 20 µs), a synchronisation, a gap and relu.
+
+    mm launches gemm (30 to 39.5 µs) on stream 7 and a kernel (8 to 9 µs) on stream 8.
+    """
     builder = (
         TraceBuilder(base_time_ns=1_000)
         .annotation("part", start_us=0, duration_us=60)
@@ -49,7 +52,7 @@ PATH = ["aten::mm", "cudaLaunchKernel", "gemm", "cudaDeviceSynchronize", "aten::
 
 
 def test_by_default_only_the_path_and_annotations_are_shown(source, tmp_path) -> None:
-    """The copy keeps the path, its arrows, annotations and instant events, and drops everything else."""
+    """The copy keeps the path and its arrows, all annotations and all instant events, and drops everything else."""
     events = copied(source, tmp_path / "copy.json")
 
     assert names(events) == ["part", *PATH]
@@ -108,7 +111,7 @@ def test_all_edges_can_be_drawn(source, tmp_path) -> None:
 
 
 def test_an_arrow_belongs_to_an_event_that_runs_at_its_time(source, tmp_path) -> None:
-    """Each end of an arrow is within an event on its thread (begin <= ts < end), to which Perfetto attaches it."""
+    """Each end of an arrow is within an event of its thread (begin <= ts < end), so Perfetto attaches it there."""
     events = copied(source, tmp_path / "copy.json", only_critical=False, all_edges=True)
     ranges = [(e["pid"], e["tid"], e["ts"], e["ts"] + e["dur"]) for e in events if e["ph"] == "X"]
     for arrow in (event for event in events if event.get("cat") == "critical_path"):

@@ -1,4 +1,4 @@
-"""Tests of the axis of parallelism of process groups."""
+"""Tests of finding the parallelism axis of each process group."""
 
 from __future__ import annotations
 
@@ -60,7 +60,10 @@ def test_names_of_nested_groups_name_all_their_axes(description, axes):
 
 
 def test_a_group_over_two_axes_is_ambiguous():
-    """A description with two dimensions leaves the axis unknown; without a description, the group's calls show it."""
+    """A group whose description names two dimensions has an unknown axis.
+
+    Without a description, the axis of a group follows from its calls.
+    """
     groups = [([0, 1, 2, 3], "mesh_dp.mesh_tp"), ([4, 5, 6, 7], "")]
 
     assert _names(groups, [_GRADIENTS, _GRADIENTS]) == ["unknown", "dp"]
@@ -114,7 +117,7 @@ _GRADIENTS = Use(frozenset({"all_reduce"}), forward_fraction=0.01)
 
 
 def test_blank_descriptions_leave_the_collectives_to_name_the_axes():
-    """In a job of two stages and two replicas, groups that send are pp, and groups that reduce gradients are dp."""
+    """With two pipeline stages and two replicas, groups that send are pp, and groups that reduce gradients are dp."""
     groups = [([0, 2], ""), ([1, 3], ""), ([0, 1], ""), ([2, 3], "")]
 
     assert _names(groups, [_SENDS, _SENDS, _GRADIENTS, _GRADIENTS]) == ["pp", "pp", "dp", "dp"]
@@ -134,7 +137,7 @@ def test_the_default_group_is_the_world_beside_other_axes_and_an_axis_alone():
 
 
 def test_one_group_that_sends_in_turn_names_its_equals():
-    """If the ranks of one group send in turn, it is a pipeline, and so is an undecided group of the same shape."""
+    """A group whose ranks send in turn is pp; so is a group of the same shape whose exchange is undecided."""
     undecided = Use(frozenset({"send", "recv"}), exchange="undecided")
 
     assert _names([([0, 2], ""), ([1, 3], "")], [undecided, _SENDS]) == ["pp", "pp"]

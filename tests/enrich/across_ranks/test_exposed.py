@@ -33,7 +33,7 @@ def _divided(
 
 @given(_ranges, _ranges)
 def test_uncovered_time_is_the_difference_of_the_sets_of_nanoseconds(intervals, cover):
-    """The result contains every nanosecond that is in the first intervals but not in the second ones."""
+    """`uncovered` returns every nanosecond of the first intervals that is not in the second intervals."""
     starts, ends = uncovered(_arrays(intervals), _arrays(cover))
 
     assert _nanoseconds(list(zip(starts.tolist(), ends.tolist(), strict=True))) == _nanoseconds(
@@ -48,7 +48,7 @@ def test_a_call_waits_first_and_transfers_then():
 
 
 def test_the_axis_with_priority_takes_time_that_two_share():
-    """Where a pipeline call from 40 to 60 ns overlaps a data-parallel call, the time goes to the pipeline."""
+    """Where a pipeline call (40 to 60 ns) overlaps a data-parallel call, that time counts toward the pipeline."""
     assert _divided([(0, 100, 1)], [(1, "dp", 0, 100, 0), (2, "pp", 40, 60, 20)]) == [
         (1, 1, 80, 0, 0),
         (2, 1, 0, 20, 0),
@@ -56,7 +56,7 @@ def test_the_axis_with_priority_takes_time_that_two_share():
 
 
 def test_a_transfer_takes_time_from_a_wait_of_the_same_axis():
-    """If one call of an axis waits while another transfers, the time counts as transfer."""
+    """While one call of an axis waits and another transfers, the time counts toward the transfer."""
     assert _divided([(0, 100, 1)], [(1, "dp", 0, 100, 100), (2, "dp", 40, 60, 0)]) == [
         (1, 1, 0, 80, 0),
         (2, 1, 20, 0, 0),
@@ -69,14 +69,17 @@ def test_steps_stay_apart():
 
 
 def test_a_call_without_counterpart_is_unmatched() -> None:
-    """If only one rank recorded a call, its wait is unknown; time shared with a known transfer counts as transfer."""
+    """If only one rank recorded a call, it is unknown how long the call waits.
+
+    Time that the call shares with a known transfer counts toward that transfer.
+    """
     calls = [(1, "dp", 0, 100, None), (2, "dp", 40, 60, 0)]
 
     assert _divided([(0, 100, 1)], calls) == [(1, 1, 0, 0, 80), (2, 1, 20, 0, 0)]
 
 
 def test_time_without_a_call_has_no_row_number():
-    """Exposed time in which no call runs has a separate row, so the rows add up to all exposed time."""
+    """Exposed time in which no known call runs gets its own row, so the rows add up to all exposed time."""
     assert _divided([(0, 10, 1)], []) == [(None, 1, 0, 0, 10)]
 
 
@@ -88,7 +91,7 @@ def test_time_without_a_call_has_no_row_number():
     ),
 )
 def test_the_parts_add_up_to_the_exposed_time(exposed, calls):
-    """For any calls, every exposed nanosecond is in exactly one row."""
+    """Whichever calls there are, every exposed nanosecond counts in exactly one row."""
     starts, ends = uncovered(_arrays(exposed), _arrays([]))
     disjoint = [(start, end, None) for start, end in zip(starts.tolist(), ends.tolist(), strict=True)]
     rows = [

@@ -25,7 +25,7 @@ def _operations(matching) -> set[frozenset[tuple[int, int]]]:
 
 
 def _without_call(of_ranks, rank, number):
-    """Remove one call; return the calls of all ranks, and the removed call as (rank, event_index)."""
+    """Remove one call; return the remaining calls of all ranks, and the removed call as (rank, event_index)."""
     calls = of_ranks[rank].calls
     kept = calls.filter(pl.int_range(pl.len()) != number)
     return {**of_ranks, rank: of_ranks[rank]._replace(calls=kept)}, (rank, calls["event_index"][number])
@@ -33,14 +33,14 @@ def _without_call(of_ranks, rank, number):
 
 @pytest.mark.parametrize(("name", "count", "size"), [("dlrm_8rank", 8, 8), ("ddp_gloo_4rank", 12, 4)])
 def test_all_collectives_of_a_job_match(name, count, size, real_traces) -> None:
-    """Without recorded groups and sequence numbers, all calls match, because all ranks make them at the same times."""
+    """Without recorded groups and sequence numbers, calls still match, as all ranks make them at the same times."""
     operations = _operations(match(_of_ranks(real_traces / name)))
 
     assert [len(operation) for operation in operations] == [size] * count
 
 
 def test_sampled_ranks_match_where_possible(real_traces) -> None:
-    """In the traces of two of 128 ranks, which lack some kernels, matched calls end within 0.4 ms of each other."""
+    """The traces of two of 128 ranks lack some kernels; the calls that match end within 0.4 ms of each other."""
     calls = match(_of_ranks(real_traces / "two_rank_128")).calls.drop_nulls("instance")
 
     ends = calls.group_by("instance").agg((pl.col("end_ns").max() - pl.col("end_ns").min()).alias("spread"))["spread"]
@@ -66,7 +66,7 @@ def test_a_missing_kernel_shifts_no_other(rank, number, real_traces) -> None:
 
 
 def test_all_reduces_of_a_pipeline_belong_to_the_data_parallel_groups(real_traces) -> None:
-    """All four ranks make equally many all-reduces of equal sizes; only their times show which ranks form a group."""
+    """All four ranks run the same number and sizes of all-reduces; only the times show which ranks form a group."""
     matching = match(_of_ranks(real_traces / "pipeline_gloo_4rank"))
 
     inferred = matching.groups.filter(description="mesh_dp").select("ranks", "is_inferred").rows()
@@ -88,7 +88,7 @@ def test_sends_of_a_pipeline_match_their_receives(real_traces) -> None:
 
 @pytest.mark.parametrize(("rank", "number"), [(0, 12), (1, 30), (2, 40), (3, 70), (0, 2), (1, 2), (2, 1), (3, 3)])
 def test_a_missing_call_of_a_pipeline_makes_no_wrong_match(rank, number, real_traces) -> None:
-    """If a call is missing, up to three more operations are unmatched, as calls look alike; no match is wrong."""
+    """Calls look alike, so a missing call may leave up to three more operations unmatched, but none matched wrongly."""
     of_ranks = _of_ranks(real_traces / "pipeline_gloo_4rank")
     whole = _operations(match(of_ranks))
 

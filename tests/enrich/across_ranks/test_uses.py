@@ -24,9 +24,10 @@ def _axes(trace) -> list[list[str]]:
 
 @pytest.mark.parametrize(("number", "expected"), [(1, [True, False, True, False, False, None, None]), (None, None)])
 def test_calls_outside_the_backward_pass_before_its_last_end_are_forward(number, expected):
-    """Backward passes run at 200..300 and 600..700 µs of a step; later calls reduce gradients, so they are not forward.
+    """Calls after the last backward pass of a step reduce gradients, so they are not in the forward pass.
 
-    If no step was recorded, a call outside the backward passes may be in an earlier step, so its pass is unknown.
+    Backward passes run from 200 to 300 and from 600 to 700 µs of the step. If no step was recorded, a call outside the
+    backward passes may belong to another step, so it is unknown whether the call is in the forward pass.
     """
     builder = TraceBuilder().operator(_BACKWARD, start_us=200, duration_us=100)
     builder.operator(_BACKWARD, start_us=600, duration_us=100)
@@ -40,7 +41,7 @@ def test_calls_outside_the_backward_pass_before_its_last_end_are_forward(number,
 
 
 def test_steps_without_a_backward_pass_leave_the_pass_open():
-    """Step 2 has no backward operators, so the pass of its calls is unknown."""
+    """Step 2 has no backward operators, so it is unknown whether its calls are in the forward pass."""
     builder = TraceBuilder().step(1, 0, 100).step(2, 100, 100).operator(_BACKWARD, start_us=50, duration_us=10)
 
     answers = in_forward(builder.build().ranks[0], pl.Series([20_000, 120_000]))
@@ -49,7 +50,10 @@ def test_steps_without_a_backward_pass_leave_the_pass_open():
 
 
 def _reducing(forward_elements: int, *, backward_us: int = 100) -> TraceBuilder:
-    """Return two ranks that reduce `forward_elements` (0: none) in the forward pass, 1,024 in the backward pass."""
+    """Return two ranks that reduce `forward_elements` elements in the forward pass and 1,024 in the backward pass.
+
+    If `forward_elements` is 0, the ranks reduce nothing in the forward pass.
+    """
     builder = TraceBuilder()
     for rank in (0, 1):
         builder.rank(rank).header(host_name="a").step(1, 0, 2_000)
@@ -80,7 +84,7 @@ def test_the_pass_that_requests_all_reduces_decides(forward_elements, backward_u
 
 
 def _exchanging(pairs: dict[int, int], late_us: int = 0) -> TraceBuilder:
-    """Return ranks that send at 100 µs (each further rank `late_us` later) and receive from 100 to 200 µs."""
+    """Return ranks that receive from 100 to 200 µs; the first sends at 100 µs, each next one `late_us` later."""
     builder, ranks = TraceBuilder(), tuple(pairs)
     for place, (rank, receiver) in enumerate(pairs.items()):
         sender = next(other for other, to in pairs.items() if to == rank)
@@ -132,7 +136,7 @@ def test_a_ring_is_not_a_pipeline(pairs, late_us, candidates):
     ],
 )
 def test_axes_of_recorded_jobs_without_descriptions(folder, axis):
-    """All jobs use the default group, whose description names no axis."""
+    """All jobs use only the default group, whose description names no axis, so the calls must show the axis."""
     assert _axes(holotrace.open_trace(PLANTED / folder, cache=False)) == [[axis]]
 
 

@@ -68,7 +68,7 @@ from holotrace.testing.builder import TraceBuilder
     ],
 )
 def test_names_of_all_libraries_give_pytorchs_name_of_the_collective(name, family) -> None:
-    """Kernel and API names map to the names in torch.distributed, whatever their arguments."""
+    """Names of kernels and API functions map to the names of collectives in torch.distributed; other names do not."""
     assert collective_family(name) == family
 
 
@@ -83,14 +83,20 @@ def test_names_of_all_libraries_give_pytorchs_name_of_the_collective(name, famil
     ],
 )
 def test_args_decide_the_collective_before_the_name(kernel: str, collective: str | None, family: str) -> None:
-    """RCCL runs all collectives in one kernel; if neither args nor name show the collective, it is unknown."""
+    """The collective follows from the args or, if they do not show it, from the kernel's name.
+
+    RCCL runs all collectives in one kernel, whose name does not show which collective it runs.
+    """
     args = {} if collective is None else {"Collective name": collective}
     builder = TraceBuilder().kernel(kernel, start_us=0, duration_us=5, args=args)
     assert communication(builder.build().ranks[0])["family"].to_list() == [family]
 
 
 def test_args_describe_a_collective() -> None:
-    """The row of a collective has the values that identify it on other ranks; `asked_ns` is the start of its launch."""
+    """The row of a collective contains the values by which the collective is found on other ranks.
+
+    `asked_ns` is the start of its launch call.
+    """
     builder = TraceBuilder().collective(start_us=10, duration_us=5, launch_us=2, elements=64, sequence=9)
     (row,) = collectives(builder.build().ranks[0]).to_dicts()
     assert row == {
@@ -111,7 +117,7 @@ def test_args_describe_a_collective() -> None:
 
 
 def test_annotations_of_the_host_count_only_without_kernels() -> None:
-    """`nccl:` ranges only launch work and are never listed; `gloo:` ranges are listed if no kernel communicates."""
+    """`nccl:` ranges only launch work and are never listed; `gloo:` ranges are listed on ranks without NCCL kernels."""
     builder = TraceBuilder().annotation("gloo:all_reduce", start_us=0, duration_us=5, args={"Input Dims": [[8]]})
     builder.annotation("nccl:all_reduce", start_us=10, duration_us=5)
     operations = collectives(builder.build().ranks[0])
@@ -122,7 +128,7 @@ def test_annotations_of_the_host_count_only_without_kernels() -> None:
 
 
 def test_a_group_without_ranks_is_known_only_as_the_whole_job() -> None:
-    """Each process numbers groups itself, so a group without recorded ranks is unknown unless it is the whole job."""
+    """Each process numbers groups itself, so a group without recorded ranks is unknown unless it contains all ranks."""
     without = {"Process Group Ranks": None}
     builder = TraceBuilder().collective(start_us=0, duration_us=1, args=without)
     builder.collective(
@@ -132,7 +138,7 @@ def test_a_group_without_ranks_is_known_only_as_the_whole_job() -> None:
 
 
 def test_a_rank_without_collectives_has_an_empty_table() -> None:
-    """The table of a rank without events has no rows but all columns."""
+    """For a rank without events, the table is empty but has all columns."""
     operations = communication(TraceBuilder().build().ranks[0])
     with_rows = communication(TraceBuilder().collective(start_us=0, duration_us=5).build().ranks[0])
     assert operations.is_empty()
@@ -154,7 +160,7 @@ def test_the_host_call_around_the_launch_describes_a_silent_kernel() -> None:
 
 
 def test_a_host_call_with_args_has_priority_over_an_annotation() -> None:
-    """`record_param_comms` is preferred to the annotation, because only it has the sequence number of the kernel."""
+    """`record_param_comms` takes precedence over the annotation, which lacks the sequence number of the kernel."""
     args = {
         "Collective name": "_reduce_scatter_base",
         "dtype": "BFloat16",

@@ -1,4 +1,4 @@
-"""Tests of the event graph: its tables, and times that contradict each other."""
+"""Tests of the event graph: its tables, and how it deals with times that contradict each other."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ def window_of(builder: TraceBuilder, **options) -> PathWindow:
 
 
 def steps() -> TraceBuilder:
-    """Return steps 7 to 9 at 0, 100 and 200 µs, each with a forward pass, and a kernel that ends at 400 µs."""
+    """Return a kernel that ends at 400 µs, and steps 7 to 9 at 0, 100 and 200 µs, each with a forward pass."""
     builder = TraceBuilder().kernel("gemm", start_us=350, duration_us=50)
     for number in (7, 8, 9):
         start = 100 * (number - 7)

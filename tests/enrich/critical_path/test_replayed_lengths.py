@@ -1,4 +1,4 @@
-"""A replay keeps the usual gap between two kernels even where the recording does not show it."""
+"""Kernels that wait for the host in the recording, but not in a replay, follow each other at the usual gap."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def _kernels_in_turn(builder: TraceBuilder, count: int) -> TraceBuilder:
 
 
 def _kernels_when_launched(builder: TraceBuilder, count: int, *, begin_us: int) -> TraceBuilder:
-    """Add kernels of 10 µs that start 5 µs after their launch calls; there is a call every 30 µs."""
+    """Add kernels of 10 µs, launched every 30 µs; each starts 5 µs after its launch call returns."""
     for number in range(count):
         launch_us = begin_us + 30 * number
         builder.kernel("relu", start_us=launch_us + 6, duration_us=10, launch_us=launch_us, launch_duration_us=1)
@@ -45,6 +45,6 @@ def test_kernels_that_no_longer_wait_for_the_host_keep_the_gap_between_kernels()
 
 
 def test_too_few_measured_gaps_say_nothing() -> None:
-    """Only two kernels waited for their predecessor, too few to infer the usual gap, so eight follow without a gap."""
+    """Only two kernels waited for a predecessor, too few to infer the usual gap, so the others follow without gaps."""
     builder = _kernels_when_launched(_kernels_in_turn(_host(), 3), 8, begin_us=400)
     assert _without_host_us(builder) == 99 + 3 * 51 - 1 + 8 * 10

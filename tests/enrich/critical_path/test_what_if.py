@@ -35,7 +35,7 @@ def predicted_us(builder: TraceBuilder, *changes: Change) -> float:
 
 
 def gpu_bound() -> TraceBuilder:
-    """Return kernels gemm (10 to 110 µs) and relu (111 to 211 µs) and a host step of 40 µs."""
+    """Return a host step of 40 µs that launches the kernels gemm (10 to 110 µs) and relu (111 to 211 µs)."""
     return (
         TraceBuilder()
         .step(1, 0, 40)
@@ -151,7 +151,7 @@ def test_savings_are_reported() -> None:
     ],
 )
 def test_a_change_that_selects_nothing_or_is_negative_is_an_error(change: Change, message: str) -> None:
-    """A change that selects nothing, or is negative, raises an error, because its prediction would be misleading."""
+    """A change that selects nothing, or has a negative factor or time, raises an error instead of misleading users."""
     with pytest.raises(InvalidOptionError, match=message):
         what_if(path_graph(gpu_bound()), [change])
 

@@ -119,7 +119,7 @@ def test_work_divides_by_device() -> None:
 
 
 def test_a_rank_without_device_work_is_an_error_with_a_finding() -> None:
-    """The error and its finding name the rank and its file and count the rank's events; both survive pickling."""
+    """The error and its finding state the rank, its file and its number of events; both survive pickling."""
     rank_trace = only_rank(TraceBuilder().rank(3).operator("aten::mm", start_us=0, duration_us=1))
 
     error = pickle.loads(pickle.dumps(no_device_work(rank_trace, "idle_time")))  # noqa: S301 -- our own

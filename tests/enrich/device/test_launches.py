@@ -78,7 +78,7 @@ def test_sync_rows_have_no_launch_of_their_own() -> None:
 
 
 def test_driver_amd_and_mtia_calls_launch() -> None:
-    """Triton launches through driver calls, ROCm through hip calls, and MTIA through its own runtime."""
+    """Work is launched by driver calls in Triton, by hip calls on ROCm, and by the calls of MTIA's own runtime."""
     builder = (
         TraceBuilder()
         .kernel("triton_poi_fused_add_0", start_us=10, duration_us=1, launch_us=1, launch_name="cuLaunchKernelEx")
@@ -103,7 +103,7 @@ def test_a_runtime_call_is_preferred_to_the_driver_call_inside_it() -> None:
 
 
 def test_the_call_of_the_same_operator_is_preferred() -> None:
-    """If two calls share a correlation, as in a file of two processes, the external id shows the right one."""
+    """If two calls share a correlation, as in a file of two processes, the external id shows which is the launch."""
     builder = (
         TraceBuilder()
         .runtime("cudaLaunchKernel", start_us=1, duration_us=1, correlation=5, args={"External id": 70})
@@ -116,7 +116,7 @@ def test_the_call_of_the_same_operator_is_preferred() -> None:
 
 
 def test_a_call_that_begins_after_the_work_is_the_last_choice() -> None:
-    """A kernel at 10 µs has the correlation of calls at 1, 5 and 30 µs; the call at 5 µs is its launch."""
+    """Calls at 1, 5 and 30 µs share the correlation of a kernel at 10 µs; the last call before it is its launch."""
     builder = TraceBuilder()
     for start in (1, 5, 30):
         builder.runtime("cudaLaunchKernel", start_us=start, duration_us=1, correlation=5)
@@ -133,7 +133,7 @@ def test_a_kernel_may_begin_before_its_only_call() -> None:
 
 
 def test_rows_come_in_the_order_of_the_work() -> None:
-    """Rows are sorted by the start of the work, whatever the order in the file, even if launches are ambiguous."""
+    """Rows are sorted by the start of the work, not by their order in the file, even if launches are ambiguous."""
     builder = (
         TraceBuilder()
         .runtime("cudaLaunchKernel", start_us=0, duration_us=1, correlation=1)
@@ -175,7 +175,10 @@ def test_work_was_asked_for_when_its_launch_began() -> None:
 
 
 def test_work_before_the_first_launch_of_its_stream_was_launched_before_the_recording() -> None:
-    """Two kernels on stream 20 run before its first recorded launch, so they predate the recording."""
+    """Kernels that start before the first kernel with a recorded launch were launched before the recording.
+
+    The rule applies to each stream separately, here to two kernels on stream 20.
+    """
     builder = TraceBuilder().kernel("early", start_us=5, duration_us=5, launch_us=1)
     builder.kernel("left 1", start_us=0, duration_us=9, stream=20).kernel(
         "left 2", start_us=10, duration_us=9, stream=20
@@ -187,9 +190,10 @@ def test_work_before_the_first_launch_of_its_stream_was_launched_before_the_reco
 
 
 def test_on_a_stream_without_launches_only_work_before_all_launches_is_from_before_the_recording() -> None:
-    """Some versions omit NCCL's launches, here those of stream 20.
+    """Some profiler versions do not record the launches of NCCL's kernels, here those on stream 20.
 
-    Work on such a stream predates the recording only if it runs before the first launch on any stream.
+    On such a stream, work counts as launched before the recording only if it starts before the first launch on any
+    stream.
     """
     builder = TraceBuilder().kernel("gemm", start_us=15, duration_us=5, launch_us=10)
     builder.kernel("left", start_us=0, duration_us=30, stream=20).kernel("later", start_us=40, duration_us=9, stream=20)

@@ -7,7 +7,7 @@ from holotrace.testing.builder import TraceBuilder
 
 
 def test_a_gap_knows_when_the_next_work_was_launched() -> None:
-    """Device 0 idles from 10 to 60 µs before a kernel launched at 5 µs; on device 1, no launches were recorded."""
+    """Device 0 is idle from 10 to 60 µs before a kernel launched at 5 µs; for device 1, no launches were recorded."""
     trace = (
         TraceBuilder()
         .kernel("one", start_us=0, duration_us=10)
@@ -22,7 +22,7 @@ def test_a_gap_knows_when_the_next_work_was_launched() -> None:
 
 
 def test_only_the_longest_gaps_are_returned() -> None:
-    """Of gaps of 50, 90, 70 and 10 µs, `most=2` and `shortest_ns=60_000` both return 90 and 70."""
+    """Of gaps of 50, 90, 70 and 10 µs, `most=2` and `shortest_ns=60_000` both select those of 90 and 70 µs."""
     builder = TraceBuilder()
     for start in (0, 60, 160, 240, 260):
         builder.kernel("k", start_us=start, duration_us=10)

@@ -86,7 +86,10 @@ def test_rates_without_support_are_unknown() -> None:
 
 
 def test_dense_rates_halve_with_twice_the_bits() -> None:
-    """Dense rates halve when the bits double, within 2 %; sparse rates, or rates of another card, would not."""
+    """If the number of bits doubles, the peak rate for dense matrices halves, within 2 %.
+
+    A sparse rate, or the rate of another card, entered by mistake would break this rule.
+    """
     for device in DEVICES:
         rates = dict(device.matrix_tflops)
         if "GeForce" in device.pattern:  # float16 with float16 accumulation; bfloat16 has float32 accumulation

@@ -61,7 +61,7 @@ def test_a_stream_waits_for_work_launched_before_the_record() -> None:
 
 
 def test_without_a_record_the_stream_waits_for_work_launched_before_the_call() -> None:
-    """Older profilers write no record, so the stream is assumed to wait for all work launched before the call."""
+    """Older profilers write no event records; the stream is assumed to wait for all work launched before the call."""
     builder = (
         TraceBuilder()
         .kernel("producer", start_us=10, duration_us=20, stream=7, launch_us=0)
@@ -75,7 +75,10 @@ def test_without_a_record_the_stream_waits_for_work_launched_before_the_call() -
 
 
 def test_a_record_knows_its_stream_from_the_wait_for_it() -> None:
-    """The wait shows the stream of the record at 3 µs; no wait names the record at 20 µs, so its stream is null."""
+    """The stream of the record at 3 µs is known from the wait that names the record.
+
+    No wait names the record at 20 µs, so its stream is null.
+    """
     builder = two_streams().runtime("hipEventRecord", start_us=20, duration_us=1, correlation=60)
 
     assert event_records(only_rank(builder)).rows() == [
@@ -175,7 +178,7 @@ def test_without_rows_the_stream_is_inferred_from_work_that_ended_before_the_cal
 
 
 def test_a_wait_with_nothing_launched_before_has_no_source() -> None:
-    """A cudaDeviceSynchronize without earlier work has a row with a null source."""
+    """If no work was launched before a cudaDeviceSynchronize, its row has a null source."""
     assert waits_of(TraceBuilder().runtime("cudaDeviceSynchronize", start_us=6, duration_us=15)) == [
         (0, None, "device", None, None, None)
     ]

@@ -12,7 +12,7 @@ KERNEL, COPY = 6, 4
 
 
 def pairs(replayed: str, streams: str, captured: str) -> list[int]:
-    """Align two texts: each letter is a kernel, `c` a copy, and `?` a captured launch without a name."""
+    """Align two texts, in which `c` is a copy, `?` a captured launch without a name, and any other letter a kernel."""
     return aligned(work(replayed), np.array([int(stream) for stream in streams]), work(captured)).tolist()
 
 
@@ -50,13 +50,13 @@ def test_launches_without_names_pair_in_order_if_their_number_and_kinds_agree():
 
 
 def test_launches_without_names_stay_unpaired_if_their_number_differs():
-    """The replay lacks a launch before the copy, so only the work from the copy on is paired."""
+    """The replay lacks a launch before the copy, so only the copy and the work after it are paired."""
     assert pairs("abcd", "7777", "???c?") == [-1, -1, 2 + 1, 4]
 
 
 @given(st.lists(st.tuples(st.sampled_from("abcd"), st.sampled_from("78")), max_size=30), st.randoms())
 def test_a_complete_capture_explains_all_work_of_one_stream(launched, random):
-    """On one stream, every kernel gets a launch with its name, whatever else was captured."""
+    """On one stream, every kernel is paired with a launch of the same name, even if more was captured."""
     letters = "".join(letter for letter, _ in launched)
     captured = "".join(letter + random.choice(["", "x"]) for letter in letters)
     partner = pairs(letters, "7" * len(letters), captured)

@@ -51,7 +51,7 @@ def replay_of(*graphs: list[tuple[str, int]], annotation: str | None = None) -> 
 
 
 def opened(folder: Path, replayed: TraceBuilder, **captures: TraceBuilder) -> holotrace.Trace:
-    """Write the replay, and each capture under its name to `capture_traces`; open the folder."""
+    """Write the replay to the folder, and each capture to a file in `capture_traces`; open the folder."""
     replayed.write(folder)
     (folder / "capture_traces").mkdir(exist_ok=True)
     for name, builder in captures.items():
@@ -128,7 +128,7 @@ def test_two_streams_and_a_missing_launch(tmp_path):
 
 
 def test_graphs_of_equal_kernels_follow_the_order_of_their_capture(tmp_path):
-    """Two graphs with equal kernels are replayed in turn, and are assumed to run in the order of their capture."""
+    """Two graphs have equal kernels, so their replays are assumed to alternate in the order of capture."""
     captured = capture_of(("aten::mm", "gemm"))
     capture_of(("aten::addmm", "gemm"), begin=100, builder=captured)
     graph = [("gemm", 7)]
@@ -138,7 +138,7 @@ def test_graphs_of_equal_kernels_follow_the_order_of_their_capture(tmp_path):
 
 
 def test_a_padded_batch_uses_the_next_larger_capture(tmp_path):
-    """Batches of 3 run the graph captured for 4, not the graphs for 2 or 8, which have equal kernels."""
+    """A batch of 3 runs the graph captured for a batch of 4, although those for 2 and 8 have the same kernels."""
     sizes = {f"bs_{size}_rank0": capture_of((f"op::of_{size}", "gemm")) for size in (2, 4, 8)}
     trace = opened(tmp_path, replay_of([("gemm", 7)], annotation="step[DECODE bs=3]"), **sizes)
 
@@ -163,7 +163,7 @@ def test_captures_of_unknown_batch_sizes_leave_the_shapes_in_doubt(tmp_path):
 
 
 def test_details_of_the_engine_state_the_batch_size(tmp_path):
-    """execution_details.json gives the batch size of each capture file, as vLLM writes it."""
+    """The file execution_details.json, which vLLM writes, gives the batch size of each capture file."""
     files = {name: capture_of((f"op::{name}", "gemm")) for name in ("graph_capture_rank_0_a", "graph_capture_rank_0_b")}
     trace_folder = tmp_path / "capture_traces"
     trace_folder.mkdir()
@@ -190,7 +190,7 @@ def test_a_capture_of_other_work_explains_nothing(tmp_path):
 
 
 def test_launches_without_kernel_names_are_counted(tmp_path):
-    """NVIDIA's launches do not name kernels, so launches and device work of the same kinds are matched in order."""
+    """NVIDIA's launches do not name kernels, so replayed work is matched in order with launches of the same kind."""
     captured = TraceBuilder().runtime("cudaStreamBeginCapture", start_us=0, duration_us=1)
     for place, (operator, call) in enumerate(
         [("aten::mm", "cudaLaunchKernel"), ("aten::copy_", "cudaMemcpyAsync"), ("aten::add", "cuLaunchKernelEx")]
@@ -207,7 +207,7 @@ def test_launches_without_kernel_names_are_counted(tmp_path):
 
 
 def test_an_eager_step_of_the_same_recording_explains_the_graph():
-    """The warm-up runs the same kernels without a graph, so it shows their operators."""
+    """Another step runs the same kernels without a graph, so it shows their operators."""
     builder = replay_of([("gemm", 7), ("relu", 7)])
     for place, (operator, kernel) in enumerate([("aten::mm", "gemm"), ("aten::relu", "relu")]):
         start = 5_000 + 100 * place
@@ -252,7 +252,7 @@ def test_annotations_of_graph_nodes_name_the_module(tmp_path):
 
 
 def test_kernels_of_torch_compile_have_the_name_of_their_operator():
-    """Inductor records an operator named after each kernel that it generates."""
+    """Inductor names an operator after each kernel that it generates, so the kernel's name shows the operator."""
     trace = replay_of([("triton_poi_fused_add_0", 7), ("gemm", 7)]).build()
 
     assert operators_of(trace) == ["triton_poi_fused_add_0", None]
@@ -302,7 +302,7 @@ def test_selected_steps_keep_their_graphs(tmp_path):
 
 @pytest.mark.parametrize("args", [{"Input Dims": [[1]]}, {}])
 def test_a_recording_without_graphs_is_unchanged(args):
-    """Results for a recording without graph launches do not change."""
+    """A recording without graph launches has its usual operators, no captures, and no finding about graphs."""
     trace = (
         TraceBuilder()
         .operator("aten::mm", start_us=0, duration_us=9, args=args)

@@ -71,7 +71,10 @@ def test_graphs_for_prefill_and_decode_are_divided_each_by_itself():
 
 
 def test_piecewise_graphs_are_divided_together():
-    """In two passes, attention runs outside graphs; a graph spans the end of one layer and the start of the next."""
+    """Attention runs outside the graphs, so a graph contains the end of one layer and the start of the next.
+
+    The trace has two passes through the model.
+    """
     first, middle, last = (
         ("embedding", "norm", "qkv"),
         ("out", "norm2", "silu", "norm", "qkv"),
@@ -93,7 +96,7 @@ def test_a_backward_pass_runs_the_layers_in_reverse():
 
 
 def test_work_on_a_second_stream_has_no_layer():
-    """Across streams the order may change from layer to layer, so only work on the main stream gets layers."""
+    """The order between streams may change from layer to layer, so only work on the main stream gets layers."""
     builder = graph(TraceBuilder(), MODEL, 1_000)
     for place in range(3):
         builder.kernel("copy", start_us=1_015 + 40 * place, duration_us=5, correlation=1_000, stream=9)
@@ -113,7 +116,7 @@ def test_generated_kernels_keep_their_operators_inside_the_layer():
 
 
 def test_the_roofline_divides_kernels_without_operators_by_layer():
-    """For each replay, the roofline shows 20 µs of a layer without an operator and 10 µs with one."""
+    """In each layer of each replay, kernels with a known operator take 10 µs, and kernels without one take 20 µs."""
     kernels = ("embedding", *("triton_red_fused_norm_0", "gemm", "flash_fwd") * 3, "head")
     result = holotrace.roofline(graph(graph(TraceBuilder(), kernels, 1_000), kernels, 2_000).build())
     columns = ("module", "phase", "call_count", "busy_ns", "covered_fraction")
@@ -135,7 +138,7 @@ def test_a_graph_without_repetition_has_no_layers():
 
 
 def test_layers_of_an_eager_step_suggest_operators():
-    """Of the kernels in the replay, norm, gemm and silu also run in the eager prefill, so they get its operators."""
+    """The replayed kernels norm, gemm and silu also run in the eager prefill; its operators are suggested for them."""
     builder = TraceBuilder().annotation("prefill", start_us=0, duration_us=900)
     eager = ("embedding", *("rms_norm", "gemm", "fmha_prefill", "write_cache", "silu") * 3, "gather", "sort", "head")
     for place, kernel in enumerate(eager):
@@ -185,7 +188,7 @@ def test_layers_of_sglang_equal_those_of_the_capture(real_traces):
 
 
 def test_piecewise_graphs_of_vllm_have_24_layers(real_traces):
-    """The capture contains operators but no modules; it shows 24 layers, as each layer has one router with a top-k."""
+    """The model has 24 layers, each with one router that runs one top-k kernel; the capture contains no modules."""
     path = real_traces / "inference" / "vllm_prefilldecode_piecewise" / "graph_execution.json.gz"
     rank_trace = holotrace.open_trace({0: path}, capture=()).ranks[0]
     found = inferred_layers(rank_trace)

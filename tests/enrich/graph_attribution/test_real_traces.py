@@ -62,7 +62,10 @@ def test_all_replayed_work_has_the_operators_that_tracelens_gives(real_traces, g
 
 
 def test_the_capture_and_a_run_without_graphs_agree():
-    """NVIDIA's launches name no kernels, so they match the capture by order; an eager run confirms the operators."""
+    """NVIDIA's launches do not name kernels, so replayed work is matched with the capture by order.
+
+    An eager run gives the same operators.
+    """
     replayed = EXAMPLES / "generation-graphs" / "rank0.pt.trace.json.gz"
     by_capture = holotrace.open_trace(replayed)
     by_eager = holotrace.open_trace(replayed, capture=EXAMPLES / "generation" / "rank0.pt.trace.json.gz")
@@ -78,7 +81,7 @@ def test_the_capture_and_a_run_without_graphs_agree():
 
 
 def test_a_compiled_model_without_graphs_explains_its_graphs():
-    """torch.compile runs the same kernels with and without CUDA graphs; all 304 are attributed, even backward ones."""
+    """torch.compile runs the same 304 kernels with or without CUDA graphs; all are attributed, in both passes."""
     folder = EXAMPLES / "training-compiled_graphs" / "rank0.pt.trace.json.gz"
     trace = holotrace.open_trace(folder, capture=EXAMPLES / "training-compiled" / "rank0.pt.trace.json.gz")
 
@@ -87,7 +90,7 @@ def test_a_compiled_model_without_graphs_explains_its_graphs():
 
 
 def test_roofline_covers_the_graphs_of_a_generation(golden):
-    """With shapes from the capture, the roofline has costs for all of the time; without them, for 28.6 % of it."""
+    """With shapes from the capture, costs are known for all of the busy time; without them, for 28.6 % of it."""
     trace = holotrace.open_trace(EXAMPLES / "generation-graphs" / "rank0.pt.trace.json.gz")
     without = holotrace.open_trace({0: EXAMPLES / "generation-graphs" / "rank0.pt.trace.json.gz"}, capture=())
 

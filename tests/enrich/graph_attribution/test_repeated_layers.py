@@ -48,7 +48,10 @@ def test_embedding_and_head_are_outside_the_layers():
 
 
 def test_a_layer_begins_with_its_normalisation_although_the_first_differs():
-    """Fused kernels add the residual in all normalisations except the first; each layer begins with a normalisation."""
+    """Each layer begins with its normalisation, even if the first layer runs a different kernel for it.
+
+    The kernels of all later normalisations also add the residual.
+    """
     check("e", ["nqraoNgsd", *["NqraoNgsd"] * 5], "Nh")
 
 
@@ -69,7 +72,10 @@ def test_two_kinds_of_layers_that_take_turns_count_one_by_one():
 
 
 def test_without_attention_a_layer_is_what_repeats_exactly():
-    """A layer is the whole sequence that repeats exactly, although each half of it is a normalisation and a product."""
+    """Without attention, a layer is the sequence that repeats exactly.
+
+    It is not split, although both of its halves contain a normalisation followed by a matrix product.
+    """
     check("e", ["nqronNod"] * 4, "h")
 
 
@@ -99,7 +105,7 @@ def test_forward_and_backward_are_two_parts():
 
 @pytest.mark.parametrize("sequence", ["e", "nqraongsd", "nqraongsd" * 2, "abcdefghijkl", "aaaaaaaaaaaa", "abababab"])
 def test_what_does_not_repeat_often_enough_has_no_layers(sequence):
-    """No layers are found if there are only one or two, if nothing repeats, or if only one or two kernels repeat."""
+    """No layers are found in a model of one or two layers, if nothing repeats, or if only one or two kernels repeat."""
     assert layers_of(sequence) == ""
 
 

@@ -38,7 +38,7 @@ def test_arrows_lead_from_forward_to_backward(category):
 
 
 def test_sequence_numbers_choose_between_operators_with_equal_starts():
-    """aten::linear and aten::t begin at the arrow; only aten::linear has the backward operator's sequence number."""
+    """Two operators begin where the arrow begins; the one with the backward operator's sequence number is linked."""
     builder = (
         TraceBuilder()
         .operator("aten::linear", start_us=0, duration_us=9, args=numbered(4))
@@ -80,7 +80,7 @@ def test_a_reused_number_means_the_preceding_forward_operator():
 
 
 def test_operators_inside_a_backward_operator_are_not_forward_operators():
-    """aten::zeros has the number of AddmmBackward0 but runs inside MulBackward0, so it is not the forward operator."""
+    """aten::zeros has AddmmBackward0's sequence number but runs in MulBackward0, so it is not the forward operator."""
     builder = (
         TraceBuilder()
         .operator("aten::addmm", start_us=0, duration_us=5, args=numbered(4))
@@ -94,7 +94,7 @@ def test_operators_inside_a_backward_operator_are_not_forward_operators():
 
 
 def test_operators_without_numbers_have_no_link():
-    """The profiler writes the sequence number -1 if there is none."""
+    """The profiler writes -1 if an operator has no sequence number, so two operators with -1 are not linked."""
     builder = (
         TraceBuilder()
         .operator("aten::mm", start_us=0, duration_us=5, args=numbered(-1))

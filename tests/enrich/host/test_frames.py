@@ -54,7 +54,10 @@ def test_other_frames(name: str) -> None:
 
 
 def test_a_frame_has_a_file_a_line_and_a_function() -> None:
-    """File names may contain parentheses, and frames may lack a line; a line too large for int64 becomes null."""
+    """File names may contain parentheses, and frames may lack a line number.
+
+    A line number too large for int64 becomes null.
+    """
     names = pl.Series(["model(v2).py(3): Net.forward", "aten::mm", f"a.py({'9' * 30}): f"])
     assert frame_parts(names).rows() == [
         ("model(v2).py", 3, "Net.forward"),

@@ -39,7 +39,7 @@ def test_modules_are_nodes_and_other_functions_are_not():
 
 
 def test_names_identify_steps_loaders_and_optimizers_even_as_operators():
-    """Files from 2021 list steps, data loaders, optimizers and DDP's wrapper as operators; only aten::mm is one."""
+    """Files from 2021 list steps, data loaders, optimizers and DDP's wrapper as operators; aten::mm is a real one."""
     builder = (
         TraceBuilder()
         .operator("ProfilerStep#3", start_us=0, duration_us=90)
@@ -123,7 +123,7 @@ def test_work_launched_in_an_annotation_has_a_node_but_no_operator():
 
 
 def test_work_without_a_call_belongs_to_the_operator_with_its_external_id():
-    """If a kernel's launch was not recorded, its external id gives the operator; without an id, there is none."""
+    """If a kernel's launch was not recorded, its operator follows from its external id, or is unknown without one."""
     builder = (
         TraceBuilder()
         .operator("aten::mm", start_us=0, duration_us=10, args={"External id": 7})

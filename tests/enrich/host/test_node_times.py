@@ -26,7 +26,10 @@ def times_of(builder: TraceBuilder, *columns: str) -> dict[str, tuple[object, ..
 
 
 def linear() -> TraceBuilder:
-    """Return aten::linear (50 µs) with a launch, around aten::mm (20 µs) with a launch and a memset."""
+    """Return aten::linear (50 µs), which launches a kernel and contains aten::mm (20 µs).
+
+    aten::mm launches a kernel and a memset.
+    """
     return (
         TraceBuilder()
         .operator("aten::linear", start_us=0, duration_us=50)
@@ -90,7 +93,10 @@ def real(request, goldens, real_traces) -> RankTrace:
 
 @pytest.mark.slow
 def test_no_time_is_lost_or_made_up(real):
-    """Self times add up to the times of the outermost nodes, and device times to the time of all device work."""
+    """Self times and times of launch calls add up to the times of the outermost nodes.
+
+    Device times add up to the time of all device work that has a node.
+    """
     nodes, times, calls = host_nodes(real), node_times(real), runtime_owner(real)
     outermost = times.filter(nodes["parent"] == -1)
     called_ns = calls.filter(pl.col("node") >= 0)["of_parent_ns"].sum()
@@ -106,7 +112,7 @@ def test_no_time_is_lost_or_made_up(real):
 
 
 def test_both_attributions_have_the_same_columns(real):
-    """Our tables and the plugin's have equal schemas, so code for one works with the other."""
+    """Our tables and the plugin's have equal schemas, so the same code works with both."""
     ours, plugins = attribution_of(None), attribution_of("torch_tb_profiler")
 
     assert ours.host_nodes(real).schema == plugins.host_nodes(real).schema

@@ -35,7 +35,10 @@ def lines(rank_trace: RankTrace, *columns: str) -> list[tuple]:
 
 
 def test_an_event_has_the_line_of_the_innermost_frame_of_the_user() -> None:
-    """Events outside the user's code get the line of the user code that called them; annotations are never callees."""
+    """An event has the source line of the user function that called it; a user function has its own line.
+
+    `callee` names the module or operator that was called, never an annotation.
+    """
     builder = TraceBuilder().python("a.py(1): main", start_us=0, duration_us=100)
     builder.annotation("forward", start_us=5, duration_us=50)
     builder.python("nn.Module: Net_4", start_us=10, duration_us=40).python(

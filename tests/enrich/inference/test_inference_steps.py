@@ -64,7 +64,7 @@ def test_a_range_of_a_user_ends_where_it_ends() -> None:
 def test_a_range_with_one_step_inside_is_the_same_step() -> None:
     """TraceLens' patch puts `execute_…` around SGLang's `step[…]`.
 
-    Both are one step, whose sums come from the outer name.
+    Both ranges are one step, whose sums of token counts come from the outer name.
     """
     outer = "execute_32_context_0(sq0sk0sqsq0sqsk0)_generation_32(sq32sk32785sqsq32sqsk32785)"
     builder = TraceBuilder().annotation(outer, start_us=0, duration_us=100)
@@ -95,7 +95,10 @@ def test_impossible_sums_give_no_pairs() -> None:
 
 
 def test_decoding_beside_verification_may_be_drafting() -> None:
-    """SGLang's draft model uses the same step name, so the tokens of these steps are unknown; a finding says so."""
+    """SGLang uses the step names of its main model for its draft model too.
+
+    The tokens of steps with such a name are therefore unknown, and a finding says so.
+    """
     builder = TraceBuilder().annotation("step[DECODE bs=4]", start_us=0, duration_us=5)
     builder.annotation("step[TARGET_VERIFY bs=4]", start_us=10, duration_us=5)
     assert rows(builder, "request_count", "decode_token_count") == [(4, None), (4, None)]
@@ -181,7 +184,10 @@ def test_denoising_steps_without_stacks_are_calls_of_a_compiled_graph() -> None:
 
 
 def test_the_range_of_the_recipe_for_the_profiler_is_no_image() -> None:
-    """PyTorch's recipe also names a range `model_inference`; if it has tokens or only one call, it is not denoising."""
+    """PyTorch's profiler recipe also names a range `model_inference`.
+
+    A range that looks up embeddings of tokens, or calls its compiled graph only once, is not denoising.
+    """
     recipe = TraceBuilder()
     for start in (0, 100):
         recipe.annotation("model_inference", start_us=start, duration_us=50)
@@ -197,7 +203,7 @@ def test_the_range_of_the_recipe_for_the_profiler_is_no_image() -> None:
 
 
 def test_denoising_steps_that_nothing_tells_apart_are_reported() -> None:
-    """For a range of xDiT without modules and compiled graphs, a finding names the profiler option to use."""
+    """If a range of xDiT contains neither modules nor compiled graphs, a finding names the profiler option to use."""
     result = found(TraceBuilder().annotation("execute_diffusion_1_64x64", start_us=0, duration_us=100))
     assert result.table.is_empty()
     assert result.findings[0] == (
@@ -207,7 +213,10 @@ def test_denoising_steps_that_nothing_tells_apart_are_reported() -> None:
 
 
 def test_versions_of_engines_without_names_have_functions() -> None:
-    """Old vLLM versions name no steps, but calls of `execute_model` are steps; 3 tokens may be prefill or decode."""
+    """Old vLLM versions name no steps, but each call of `execute_model` is a step.
+
+    The kind of a step with 3 tokens is unknown, because it may be prefill or decode.
+    """
     builder = TraceBuilder()
     call = {"ph": "X", "cat": "python_function", "pid": 1000, "tid": 1, "dur": 20}
     for start in (0, 50):
@@ -238,7 +247,7 @@ def test_repeated_calls_of_a_module_are_steps() -> None:
 
 
 def test_token_embeddings_show_steps_without_stacks() -> None:
-    """A pass begins with a lookup in the largest table, but not with lookups of positions in a smaller table."""
+    """A forward pass begins with a lookup in the largest table; lookups of positions in a smaller table are ignored."""
     builder = TraceBuilder()
     for start, length in ((0, 16), (40, 1), (80, 1)):
         embedding(builder, start, [2, length])
@@ -311,7 +320,7 @@ def test_shapes_of_training_show_no_kind() -> None:
 
 
 def test_damaged_shapes_are_ignored() -> None:
-    """Strings, negative sizes and nested sizes instead of shapes give no tokens and raise no error."""
+    """If strings, negative sizes or nested sizes are recorded as shapes, tokens are unknown; no error is raised."""
     damaged = (
         [["a", 2], [4, 1]],
         [[8, -2], [4, 1]],

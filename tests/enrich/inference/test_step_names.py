@@ -88,7 +88,7 @@ def added_names_are_removed() -> Iterator[None]:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_a_name_says_kind_requests_and_tokens(name: str) -> None:
-    """From each form of a name, engine, kind, requests and tokens are read; values missing from the name are None."""
+    """Each form of a name gives engine, kind, requests and tokens; values that the name does not contain are None."""
     step = said(name)
     assert (
         step.rule.engine,
@@ -134,7 +134,7 @@ def test_only_verified_drafts_and_drafting_are_marked() -> None:
 
 
 def test_sums_over_requests_come_from_every_engine() -> None:
-    """The cost of paged attention needs all eight sums that a step's name contains; a phase without requests has sums of 0."""
+    """The cost of paged attention needs eight sums from the step's name; for a phase without requests, they are 0."""
     of_prefill = {"c_sq": 8155, "c_sk": 8430, "c_sqsq": 7475785, "c_sqsk": 7671310}
     assert request_sums(DETAILED) == of_prefill | {"g_sq": 37, "g_sk": 34489, "g_sqsq": 37, "g_sqsk": 34489}
     sglang = request_sums("step[EXTEND bs=2 toks=14721 c_sqsq=108745533 c_sqsk=108745533 c_sk=14721]")

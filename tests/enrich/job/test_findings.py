@@ -8,7 +8,7 @@ from holotrace.enrich.job.findings import joined_findings, ranks_text
 
 
 def test_a_sentence_of_several_ranks_appears_once():
-    """Ranks 0 to 2 and 5 have the same finding, which appears once; rank 1 has another one."""
+    """Ranks 0 to 2 and 5 have the same finding, which appears once; rank 1 has a second finding of its own."""
     sentences = {0: ["no shapes"], 1: ["no shapes", "no stacks"], 2: ["no shapes"], 5: ["no shapes"]}
 
     assert joined_findings(sentences) == ("ranks 0-2, 5: no shapes", "rank 1: no stacks")

@@ -190,7 +190,7 @@ def test_a_list_of_events_may_stay_open(tmp_path) -> None:
 
 
 def test_only_the_first_of_many_cut_off_files_are_named(tmp_path) -> None:
-    """For many cut-off files, the warnings name `MOST_NAMED` files and count 3 more."""
+    """Of `MOST_NAMED` + 3 cut-off files, the warnings name the first `MOST_NAMED` and give the number of the others."""
     for path in job(ranks=MOST_NAMED + 3).write(tmp_path):
         path.write_bytes(path.read_bytes()[:-40])
     sentences = opened(tmp_path)
@@ -228,7 +228,7 @@ def test_other_files_are_ignored(tmp_path, name, content) -> None:
 
 
 def test_files_of_several_jobs_that_claim_one_rank_are_named(tmp_path) -> None:
-    """Two files state rank 0, but their names differ in more than numbers, so they are from different jobs."""
+    """Two files say they are from rank 0, but their names differ in more than numbers, so they are from two jobs."""
     for name in ("baseline_rank0", "larger_batch_rank0"):
         [path] = job(ranks=1).write(tmp_path / "written")
         path.rename(tmp_path / f"{name}.json")

@@ -19,7 +19,7 @@ def of_step(builder: TraceBuilder) -> CallGraph:
 
 
 def times_us(result: CallGraph) -> list[tuple[int, ...]]:
-    """Return the request, start and end of each call in the graph."""
+    """Return when each call is requested, starts and ends, in µs after the start of the step."""
     times = result.graph.nodes["time_ns"] // 1_000
     begin = times[0]
     columns = [times.gather(result.calls[name]) - begin for name in ("asked_node", "start_node", "end_node")]
@@ -47,7 +47,7 @@ def with_receive() -> TraceBuilder:
 
 
 def test_a_receive_runs_beside_the_thread_that_requested_it() -> None:
-    """The receive is requested at 10, starts at 14 and ends at 60; the thread runs `aten::mm` meanwhile."""
+    """The receive is requested at 10 µs, starts at 14 µs and ends at 60 µs; the thread runs `aten::mm` meanwhile."""
     result = of_step(with_receive())
     assert times_us(result) == [(10, 14, 60)]
     (start, end) = result.calls.select("start_node", "end_node").row(0)
@@ -56,7 +56,7 @@ def test_a_receive_runs_beside_the_thread_that_requested_it() -> None:
 
 
 def test_a_receive_that_is_awaited_at_once_takes_all_of_its_time() -> None:
-    """If the thread waits at once, the binding edge of the receive's end begins at the receive's start."""
+    """If the thread waits at once, the binding edge to the end of the receive comes from the start of the receive."""
     builder = (
         TraceBuilder()
         .step(1, 0, STEP_US)
@@ -69,7 +69,7 @@ def test_a_receive_that_is_awaited_at_once_takes_all_of_its_time() -> None:
 
 
 def test_a_thread_waits_for_the_end_of_a_receive() -> None:
-    """The thread does nothing from 25 to 62; the receive, which ends at 60, lets it continue."""
+    """The thread is idle from 25 to 62 µs; it continues because the receive ends at 60 µs."""
     result = of_step(with_receive())
     activity = result.graph.activities.with_row_index("row").filter(start_ns=result.graph.window_start_ns + 62_000)
     nodes = result.graph.nodes.with_row_index("node").filter("is_start", activity=activity["row"][0])

@@ -11,7 +11,7 @@ from holotrace.testing.builder import TraceBuilder
 
 
 def _operations(builder: TraceBuilder) -> pl.DataFrame:
-    """Return kind, sequence, start and end in µs of the operations of all ranks, by rank."""
+    """Return the operations of all ranks, with starts and ends in µs after the first start."""
     trace = builder.build()
     table = job_operations({rank: rank_operations(rank_trace) for rank, rank_trace in trace.ranks.items()}).table
     first = table["start_ns"].min()
@@ -25,7 +25,10 @@ def _rows(operations: pl.DataFrame, rank: int) -> list[tuple[str, float, float]]
 
 
 def test_a_wait_is_no_computation_but_a_gap_is() -> None:
-    """The device computes 10-110 µs, waits for the all-reduce until 300, idles until 350, and computes until 400."""
+    """The device computes from 10 to 110 µs and from 350 to 400 µs.
+
+    From 110 to 300 µs, it waits for the all-reduce; from 300 to 350 µs, it is idle.
+    """
     builder = TraceBuilder()
     for rank in (0, 1):
         builder.rank(rank).header(host_name="a").step(1, 0, 400)
@@ -41,7 +44,7 @@ def test_a_wait_is_no_computation_but_a_gap_is() -> None:
 
 
 def test_hidden_communication_divides_computation_where_it_begins() -> None:
-    """A collective at 50..90 µs divides a kernel at 0..200 µs into two rows, which have the same sequence number."""
+    """A collective (50 to 90 µs) divides a kernel (0 to 200 µs) into two rows with the same sequence number."""
     builder = TraceBuilder()
     for rank in (0, 1):
         builder.rank(rank).header(host_name="a").step(1, 0, 200)
@@ -126,7 +129,7 @@ def test_a_message_ends_when_the_first_rank_notices_it() -> None:
 
 
 def test_an_annotated_pass_may_contain_a_wait() -> None:
-    """The annotation of stage 0's backward pass begins at 110 µs, but the pass waits and computes only from 510 µs."""
+    """The annotation of stage 0's backward pass begins at 110 µs, but the pass first waits until 510 µs."""
     operations = _operations(pipeline_on_the_host())
 
     passes = operations.filter(pl.col("kind").str.ends_with("-compute") & (pl.col("rank") == 0))
@@ -142,7 +145,7 @@ def test_an_annotated_pass_may_contain_a_wait() -> None:
 
 @pytest.mark.parametrize("late_us", [0, 200])
 def test_a_sleep_belongs_to_the_rank_that_sleeps(late_us: int) -> None:
-    """Stage 1 sleeps before it computes; the sleep counts toward its pass, while stage 0 waits."""
+    """Stage 1 sleeps before it computes; the sleep counts as computation of stage 1 and as waiting of stage 0."""
     operations = _operations(pipeline_on_the_host(late_us))
     sums = operations.group_by("rank", "kind").agg((pl.col("end_ns") - pl.col("start_ns")).sum().alias("us"))
     lengths = {(rank, kind): us for rank, kind, us in sums.iter_rows()}

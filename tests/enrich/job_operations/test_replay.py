@@ -88,7 +88,7 @@ def test_communication_waits_for_its_last_rank() -> None:
 
 
 def test_a_send_that_ends_before_its_receive_begins_waits_for_nobody() -> None:
-    """A buffered send ends at 13 ns and its receive begins at 50 ns, so a later receive would not delay the sender."""
+    """A buffered send ends at 13 ns, before its receive begins at 50 ns, so the sender need not wait for it."""
     rows = [(0, "forward-compute", 0, 10, None), (0, "forward-send", 10, 3, 1), (0, "optimizer", 13, 7, None)]
     rows += [(1, "optimizer", 0, 50, None), (1, "forward-recv", 50, 4, 1)]
     operations = _numbered(pl.DataFrame(rows, ["rank", "kind", "start_ns", "duration_ns", "instance"], orient="row"))

@@ -16,7 +16,7 @@ def _table(*rows: dict[str, object]) -> pl.DataFrame:
 
 
 def test_missing_columns_get_their_defaults() -> None:
-    """For a table with only the four required columns, step and stage are 0, and ranks are replicas."""
+    """For a table with only the four required columns, step and stage are 0, and each rank is a replica."""
     table = _table({**ROW, "rank": 7}, {**ROW, "rank": 3})
 
     assert table.schema == COLUMNS
@@ -27,14 +27,14 @@ def test_missing_columns_get_their_defaults() -> None:
 
 
 def test_rows_are_sorted_and_numbered_by_start() -> None:
-    """Rows may be in any order; `sequence` counts the operations of a kind on a rank within a step."""
+    """Rows may be in any order; `sequence` numbers the operations of each step, rank and kind."""
     late, early, other = ({**ROW, "start_ns": start, "step": step} for start, step in ((9, 1), (2, 1), (0, 2)))
 
     assert _table(other, late, early).select("step", "start_ns", "sequence").rows() == [(1, 2, 0), (1, 9, 1), (2, 0, 0)]
 
 
 def test_names_and_units_of_the_published_files_are_accepted() -> None:
-    """The published files have `optype`, `start_ts` and `duration` in seconds, and -1 for no microbatch."""
+    """The published files have the columns `optype`, `start_ts` and `duration` (in seconds); -1 means no microbatch."""
     row = {
         "optype": "gc",
         "start_ts": 1.5,

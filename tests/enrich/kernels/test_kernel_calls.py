@@ -50,7 +50,10 @@ def launched(call: str, grid: list[int], *, where: str, block: tuple[int, int, i
     ],
 )
 def test_the_grid_counts_blocks_for_every_launching_call(call: str, grid: list[int], where: str) -> None:
-    """608 blocks of 256 threads on 304 compute units make 2 blocks per unit, with 512 of its 2,048 possible threads."""
+    """608 blocks of 256 threads on 304 compute units are 2 blocks per unit.
+
+    They occupy 512 of the 2,048 threads that a unit can run.
+    """
     row = kernel_calls(launched(call, grid, where=where).build().ranks[0]).row(0, named=True)
 
     assert [row[name] for name in (*GRID, *BLOCK)] == [608, 1, 1, 256, 1, 1]

@@ -298,7 +298,7 @@ def test_the_event_kind_decides_before_the_name() -> None:
 
 
 def test_collective_arguments_make_a_kernel_communicate() -> None:
-    """An arg "Collective name" makes a kernel with an unknown name communication, but not a copy."""
+    """A kernel with an unknown name is communication if it has the arg "Collective name"; a copy never is."""
     trace = (
         TraceBuilder()
         .kernel("my_kernel", start_us=0, duration_us=1, args={"Collective name": "allreduce", "Group size": 2})

@@ -147,7 +147,7 @@ def test_names_give_the_cores(name: str, uses: bool | None) -> None:  # noqa: FB
 
 @pytest.mark.parametrize("part", ["aiter", "matmul_", "Cijk_", "Cijk_MT1x1x1_", "ck_tile::", "fp8_", "pa_", "xxxx"])
 def test_only_the_beginning_of_a_name_is_read(part: str) -> None:
-    """The rules read only the first 8,000 characters, because the traced program can choose any name."""
+    """The rules read only the first 8,000 characters, because the traced program can choose names of any length."""
     beginning = part * (SCANNED_LENGTH // len(part))
     assert answer_of_name(beginning) is not True
     assert answer_of_name(f"{beginning[: SCANNED_LENGTH - 10]}_s884gemm_") is True

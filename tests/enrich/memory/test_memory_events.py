@@ -25,7 +25,10 @@ def with_memory(builder: TraceBuilder, thread: int, time_us: int, **args: int) -
 @pytest.mark.slow
 @given(ranges, event_times)
 def test_the_innermost_node_has_begun_last_and_not_ended(calls, times) -> None:
-    """For random ranges, an event's node is its thread's open range that began last or, of several, the shortest."""
+    """The node of a memory event is the open range of its thread that began last.
+
+    If several of these ranges began at the same time, it is the shortest of them. The ranges are random.
+    """
     builder = TraceBuilder()
     for thread, start, length in calls:
         builder.operator(f"{thread}.{start}.{length}", start_us=start, duration_us=length, thread=thread)

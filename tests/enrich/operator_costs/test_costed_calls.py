@@ -1,4 +1,4 @@
-"""Tests of the operator calls that work is assigned to, with their time and phase."""
+"""Tests of assigning work to operator calls, and of the time and phase of each call."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def test_without_a_device_operators_count_with_their_own_time() -> None:
 
 
 def test_the_work_of_a_graph_has_other_operators() -> None:
-    """The kernels of a CUDA graph get no cost from the operator that launches the graph; the reason mentions it."""
+    """Kernels of a CUDA graph get no cost from the operator that launches the graph; the reason mentions the graph."""
     builder = TraceBuilder().operator("aten::mm", start_us=0, duration_us=10, args=MATRICES)
     builder.kernel("gemm", start_us=20, duration_us=4, launch_us=1, launch_name="cudaGraphLaunch")
     rank_trace = builder.build().ranks[0]

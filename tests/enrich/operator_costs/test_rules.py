@@ -274,7 +274,10 @@ def test_the_backward_pass_of_a_convolution_is_a_convolution_for_each_gradient()
 
 
 def test_dense_operations_have_neither_bias_nor_mask() -> None:
-    """As in PyTorch's FlopCounterMode, only the 2·M·N·K of a product, or all query-key pairs of an attention, are counted."""
+    """Dense operations are those that PyTorch's FlopCounterMode counts.
+
+    These are the 2·M·N·K of a product without its bias, or all query-key pairs of an attention without its mask.
+    """
     assert call(*HAND_COUNTED[3][:4]).dense_flops == 48
     causal = next(row for row in HAND_COUNTED if "True" in row[3][4:5])
     assert call(*causal[:4]).dense_flops == 2 * 10_239_377_408
@@ -381,7 +384,7 @@ def test_a_formula_that_cannot_be_computed_is_unknown() -> None:
     "text", ["__import__('os')", "elements.__class__", "2 ** 9", "x", "'a'", "(", "[1]", "lambda: 1"]
 )
 def test_formulas_are_only_arithmetic(text) -> None:
-    """Anything other than simple arithmetic is refused, such as unknown names, attributes and powers."""
+    """Only simple arithmetic is accepted; unknown names, attributes and powers, for example, are refused."""
     with pytest.raises(InvalidOptionError, match="is not a formula"):
         add_rule("mylib::gemm", flops=text)
 
@@ -517,7 +520,7 @@ def test_operations_equal_those_of_tracelens(goldens) -> None:
 
 
 def test_bytes_equal_those_of_tracelens_or_the_difference_is_listed(goldens) -> None:
-    """Exactly the listed numbers differ, and the list gives a reason for each."""
+    """The numbers of bytes that differ are exactly those in the list, which gives a reason for each."""
     differing = {
         (row["name"], row["Input Dims"], str(here), str(there))
         for row in tracelens_rows(goldens)
@@ -533,7 +536,7 @@ def test_bytes_equal_those_of_tracelens_or_the_difference_is_listed(goldens) -> 
 
 
 def tracelens_rows(goldens: Path) -> list[dict[str, str]]:
-    """Return the rows of all tables for which TraceLens has a model."""
+    """From all tables, return those rows for which TraceLens has a model."""
     paths = sorted((goldens / "tracelens").glob("*/unified_perf_summary.csv"))
     return [row for path in paths for row in modelled(path)]
 
@@ -544,13 +547,13 @@ def tracelens_bytes(row: dict[str, str]) -> int | None:
 
 
 def modelled(path: Path) -> list[dict[str, str]]:
-    """Return the rows of one table for which TraceLens has a model."""
+    """From one table, return those rows for which TraceLens has a model."""
     with path.open(newline="") as file:
         return [row for row in csv.DictReader(file) if row["has_perf_model"] == "True"]
 
 
 def recorded_cost(row: dict[str, str]) -> Cost:
-    """Return the cost that holotrace computes for the call in a row of TraceLens."""
+    """Return the cost that holotrace computes for the call in a row of TraceLens' table."""
     dims, strides = (lists(ast.literal_eval(row[f"Input {name}"])) for name in ("Dims", "Strides"))
     types, values = (ast.literal_eval(row[name]) for name in ("Input type", "Concrete Inputs"))
     return cost_of(Arguments(row["name"], tuple(dims), types, tuple(strides), values))

@@ -22,7 +22,7 @@ RANKS, HOSTS = 4, 2
 
 
 def nanoseconds(microseconds: float) -> int:
-    """Return a time of the file in whole nanoseconds."""
+    """Convert a time in the file, which is in µs, to whole nanoseconds."""
     return round(1_000 * microseconds)
 
 
@@ -47,7 +47,10 @@ def content(merged) -> dict[str, Any]:
 
 
 def kernels(content: dict[str, Any]) -> Iterator[tuple[tuple[str, int], int, int, int]]:
-    """Yield ((group, number), rank, start, end) of each collective's kernel; times are in ns since the file's base time."""
+    """Yield ((group, number), rank, start, end) of the kernel of each collective.
+
+    Times are in ns since the file's base time.
+    """
     for event in content["traceEvents"]:
         args = event.get("args", {})
         if event.get("cat") == "kernel" and "Seq" in args:
@@ -77,7 +80,10 @@ def test_no_rank_leaves_a_collective_before_the_last_one_enters(content) -> None
 
 
 def test_processes_are_named_and_sorted_by_rank(content) -> None:
-    """Process names begin with the rank; unless the rank is on the reference clock, they end with the half-width."""
+    """Process names begin with the rank.
+
+    They end with the half-width of the clock correction, except for ranks on the reference clock.
+    """
     names = {
         event["pid"]: event["args"]["name"] for event in content["traceEvents"] if event.get("name") == "process_name"
     }

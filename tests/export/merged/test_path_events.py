@@ -37,7 +37,7 @@ def merged_events(trace: Trace, target: Path) -> list[dict]:
 
 
 def test_segments_are_events_on_the_track_of_their_rank(tmp_path) -> None:
-    """The segments of the path cover the step without gaps, under the original names."""
+    """The segments of the path have the names of the original events and cover the step without gaps."""
     events = merged_events(job().build(), tmp_path / "merged.json")
     segments = [event for event in events if event["ph"] == "X"]
     assert [(event["tid"], event["name"], event["ts"], event["dur"]) for event in segments[-3:]] == [

@@ -30,7 +30,7 @@ KERNEL = {
 }
 EVENTS = [OPERATOR, LAUNCH, KERNEL]
 FAR_US = 5_000_000_000_000_000
-"""158 years in microseconds; the difference from its negative does not fit into 64 bits of nanoseconds."""
+"""158 years in microseconds; twice this time does not fit into 64 bits of nanoseconds."""
 
 NESTED = 20_000
 

@@ -31,7 +31,7 @@ def test_a_function_that_sleeps_does_not_wait_for_communication():
 
 
 def test_a_function_that_waits_is_inside_the_call():
-    """From 100 to 138 µs, the end of the call, the thread waits for the call; from 138 to 140 µs it does not."""
+    """The thread waits for the call from 100 µs until the call ends at 138 µs, but no longer from 138 to 140 µs."""
     wait = "<built-in method wait>"
     assert runs_of((wait, 100, 140)) == [(wait, 100, 138, 1), (wait, 138, 140, NO_CALL)]
 
@@ -47,7 +47,7 @@ def test_python_code_is_the_cause_only_outside_of_functions_written_in_c():
 
 
 def test_a_thread_waits_for_one_call_after_another():
-    """The thread waits until the first call ends at 58 µs, and again from the start of the next call at 90 µs."""
+    """The thread waits for the first call until it ends at 58 µs, and for the next call from its start at 90 µs."""
     wait = "<built-in method wait>"
     assert runs_of((wait, 20, 140)) == [
         (wait, 20, 58, 0),

@@ -21,7 +21,7 @@ def largest(*costs: tuple[str, str | None, str | None, int]) -> tuple[object, ..
 
 
 def test_a_function_that_loses_its_time_in_many_calls_is_named_itself() -> None:
-    """Saving takes 90 ns in three calls, but no call takes half of that, so `save` itself is named."""
+    """Saving takes 90 ns in three calls, none of which takes half of that, so `save_checkpoint` itself is named."""
     parts = [
         ("python", f"<built-in method {name}>", SAVE, cost)
         for name, cost in (("write", 40), ("open", 30), ("fsync", 20))
@@ -38,7 +38,10 @@ def test_a_call_that_takes_most_of_its_function_is_named() -> None:
 
 
 def test_python_between_operators_is_not_added_up() -> None:
-    """`step` runs an operator for 50 ns and three Python calls for 20 ns each; these are not added up."""
+    """`step` runs an operator for 50 ns and three Python calls for 20 ns each.
+
+    The times of the Python calls are not added up, so the operator is the largest cause.
+    """
     parts = [("python", f"<built-in method {name}>", STEP, 20) for name in ("mul_", "add_", "sqrt")]
 
     assert largest(*parts, ("operator", "aten::mm", STEP, 50)) == ("operator", "aten::mm", 50)

@@ -16,7 +16,7 @@ def since(rows, begin_ns):
 
 
 def test_ranks_were_together_when_the_last_had_arrived():
-    """Rank 1 arrives at 50, so both ranks of the next communication were last synchronised at 50."""
+    """Rank 1 joins the first communication at 50, so both ranks were last synchronised at 50 before the second."""
     rows = [(0, 0, 10, 40, 0), (0, 1, 50, 0, 0), (1, 0, 70, 10, 0), (1, 1, 80, 0, 0)]
     assert since(rows, {0: 0, 1: 5}) == [5, 5, 50, 50]
 

@@ -84,7 +84,7 @@ def test_a_rank_that_nobody_waits_for_saves_nothing() -> None:
 
 
 def test_all_ranks_like_the_median() -> None:
-    """If ranks compute for 20, 50 and 90 µs, `PeersMedian` lets all of them compute for 50 µs."""
+    """If ranks compute for 20, 50 and 90 µs, `PeersMedian` makes all of them compute for 50 µs."""
     assert what_if_across_ranks(job((20, 50, 90)), [PeersMedian()]).predicted_ns == step_ns(job((50, 50, 50)))
 
 
@@ -183,7 +183,10 @@ def test_an_unchanged_replay_takes_as_long_as_the_recorded_step(real_traces: Pat
 
 @pytest.mark.parametrize(("name", "slow"), [("pipeline_gloo_4rank", 2), ("ddp_gloo_4rank", 3)])
 def test_a_slow_rank_that_works_like_its_peers_saves_its_delay(real_traces: Path, name: str, slow: int) -> None:
-    """Making the slow rank as fast as its peers saves over 10 % of the step; for rank 0, which waits, it saves less."""
+    """Making the slow rank as fast as its peers saves over 10 % of the step.
+
+    Making rank 0 as fast as its peers saves less than 10 %, because rank 0 waits for the slow rank.
+    """
     trace = opened(real_traces / name)
     assert what_if_across_ranks(trace, [PeersMedian([slow])]).saved_fraction > 0.1
     other = what_if_across_ranks(trace, [PeersMedian([0])])
@@ -192,10 +195,10 @@ def test_a_slow_rank_that_works_like_its_peers_saves_its_delay(real_traces: Path
 
 @pytest.mark.slow
 def test_sends_that_end_when_their_thread_looks_at_them_delay_nobody() -> None:
-    """In a zero-bubble pipeline, threads notice most sends long after the messages have arrived.
+    """In a zero-bubble pipeline, threads notice the end of most sends long after the messages have arrived.
 
-    Rank 0 waits 5 ms in each forward pass. The predicted steps without these waits are 12 to 17 % longer than in a job
-    recorded without them.
+    Rank 0 waits 5 ms in each forward pass. Steps predicted without these waits are 12 to 17 % longer than the steps of
+    a job that was recorded without them.
     """
     jobs = [opened(TRACES / f"planted_causes/zero_bubble_{name}") for name in ("slow_rank", "healthy")]
     wait = Remove(pl.col("name").str.contains("wait_in_forward"))

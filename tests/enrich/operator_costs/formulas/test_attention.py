@@ -25,7 +25,7 @@ Inputs = dict[int, Any]
 
 
 def call(operator: str, count: int, inputs: Inputs, **more: Any) -> Cost:
-    """Return the cost of a call; inputs, by position, are a shape, a pair of shape and type, or a value."""
+    """Return the cost of a call; `inputs` maps positions to a shape, a pair of shape and type, or a value."""
     dims: list[Any] = [[] for _ in range(count)]
     types, values = [""] * count, [""] * count
     for index, given_input in inputs.items():
@@ -128,7 +128,7 @@ def test_joined_sequences_of_one_length_are_known(operator, count, ends, longest
 
 @pytest.mark.parametrize(("operator", "count", "ends", "longest", "causal", "window"), JOINED_BACKWARD)
 def test_joined_sequences_of_the_backward_pass(operator, count, ends, longest, causal, window) -> None:  # noqa: PLR0917 -- the columns of the table
-    """The backward pass of joined sequences has the formula of the forward pass, but with five products."""
+    """The backward pass of joined sequences has the formula of the forward pass with five products instead of two."""
     inputs = {0: [B * Q, H, D], **packed(1), ends: ([B + 1], INT), causal: True, window: -1, window + 1: -1}
     known = call(operator, count, {**inputs, longest: Q, longest + 1: K})
     assert (known.flops, known.dense_flops) == (B * 6 * 7 * PAIR_BACKWARD, B * Q * K * PAIR_BACKWARD)
@@ -187,7 +187,7 @@ def test_gradients_of_xformers() -> None:
     [("aten::_efficient_attention_backward", 6, 14), ("xformers::efficient_attention_backward_ck", 5, 15)],
 )
 def test_gradients_of_memory_efficient_attention(operator, ends, mask) -> None:
-    """Masks mean the same as in the forward pass, but the lengths of joined sequences are unknown."""
+    """The mask types are those of the forward pass; the cost of joined sequences is unknown, as lengths are missing."""
     inputs = {0: [B, Q, H, D], **batched(1)}
     assert call(operator, 18, {**inputs, mask: 0}).flops == B * Q * K * PAIR_BACKWARD
     assert call(operator, 18, {**inputs, mask: 2}).flops == B * 42 * PAIR_BACKWARD

@@ -78,7 +78,7 @@ def test_one_token_reads_an_exact_number_of_experts() -> None:
 
 
 def test_experts_on_other_ranks_make_the_operations_unknown() -> None:
-    """A list of integers that maps experts shows that other ranks compute some of them, so the cost is unknown."""
+    """An integer tensor with a value per expert shows that other ranks have some experts, so the cost is unknown."""
     dims = [[100, 8], *GATED, [100, 2], [100, 2], [8]]
     assert "several ranks" in call("aiter::fused_moe_", dims, [BF16] * 3 + ["float", INT, INT]).reason
 
@@ -94,7 +94,10 @@ def test_weights_that_do_not_fit_are_unknown(weights) -> None:
 
 
 def test_kernels_of_aiter() -> None:
-    """For a whole layer, the first input is the result; for one stage, a later input is. One scalar input is k."""
+    """Calls of a whole layer have their result as the first input; calls of one stage have it as a later input.
+
+    A scalar input is k, the number of experts per token.
+    """
     sorted_ids = [[300], [300], [9], [2]]
     whole = call(
         "aiter::fmoe_fp8_blockscale_g1u1",

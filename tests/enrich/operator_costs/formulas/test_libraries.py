@@ -84,7 +84,7 @@ def test_sparse_weights_store_half() -> None:
 
 
 def test_packed_weights_of_torchao() -> None:
-    """The layout of packed weights does not show N, but their scales and zeros do."""
+    """The layout of packed weights does not show N, but their scales and zero points do."""
     cost = call("aten::_weight_int4pack_mm", ([M, K], BF16), ([1, 1, 32, 4], INT), 16, ([1, N, 2], BF16))
     assert (cost.flops, cost.bytes) == (FLOPS, 2 * M * K + 4 * 128 + 2 * 2 * N + RESULT)
 
@@ -166,7 +166,10 @@ def test_gradients_that_kernels_do_not_show_are_unknown() -> None:
 
 
 def test_gradients_of_two_layers() -> None:
-    """Four products cost twice the operations of the forward call; bytes are unknown, as inputs were not recorded."""
+    """The four products of the backward pass cost twice the operations of the forward call.
+
+    The trace does not show which tensors they need, so bytes are unknown.
+    """
     inputs = {"Input Dims": [[M, K], [K], [2 * N, K], [K, N]], "Input type": [BF16] * 4}
     flops, moved, *_ = gradients("_LayerNormMLP", inputs, [FP8_KERNEL] * 4)
     assert (flops, moved) == (2 * 2 * M * 3 * N * K, None)
