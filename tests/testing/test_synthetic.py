@@ -100,7 +100,7 @@ def test_the_truth_file_equals_the_result(folder, truth):
 
 
 def test_the_reader_finds_all_ranks_and_skips_the_truth(trace):
-    """The reader opens four ranks without findings, and skips the truth file."""
+    """The reader opens the files of all four ranks, finds no problem in them, and skips the truth file."""
     assert list(trace.ranks) == [0, 1, 2, 3]
     assert [path.rpartition("/")[2] for path in (skipped.path for skipped in trace.skipped)] == [TRUTH_FILE]
     assert [rank_trace.health.findings for rank_trace in trace.ranks.values()] == [()] * 4
@@ -184,7 +184,7 @@ def test_every_piece_of_device_work_has_its_launch(trace, truth):
 
 
 def test_collectives_end_at_the_same_true_time(folder, truth):
-    """After correcting clock offset and drift, all members of a collective end within one microsecond."""
+    """With clock offset and drift corrected, each collective ends on all its members within one microsecond."""
     ends = {}
     for rank in truth.ranks:
         for event in parsed(folder, rank)["traceEvents"]:

@@ -19,7 +19,10 @@ RECORDINGS = IN_THE_REPOSITORY / "traces" / "planted_causes"
 TRUTHS = {path.parent.name: json.loads(path.read_text()) for path in sorted(RECORDINGS.glob("*/truth.json"))}
 WITH_FUNCTION = [name for name, truth in TRUTHS.items() if truth["function"]]
 TOLERANCE_NS = 300_000
-"""The allowed difference; the profiler's frame and the job's measurement do not start and end at the same instant."""
+"""The allowed difference between the durations of a function in the trace and in truth.json.
+
+The profiler and the job measure the function separately, so they do not start and stop at the same instant.
+"""
 MOST_BYTES = 300_000
 
 
