@@ -238,7 +238,7 @@ def test_five_hundred_ranks_are_simulated(tmp_path):
 
 
 def test_an_impossible_job_is_rejected(tmp_path):
-    """For straggler rank 9 of two ranks, the error names the option."""
+    """Requesting straggler rank 9 in a job of two ranks raises an error that names the option."""
     with pytest.raises(InvalidOptionError, match="straggler_rank=9"):
         write_job(tmp_path, ranks=2, straggler_rank=9)
 

@@ -104,7 +104,10 @@ def test_the_rank_with_long_sequences_computes_longer() -> None:
 
 
 def test_a_rank_that_is_slow_in_its_backward_pass_has_backward_ranges_like_the_others() -> None:
-    """The other ranks wait for the slow rank in the backward all-reduce, so backward ranges differ by at most 35 %."""
+    """The other ranks wait for the slow rank in the backward all-reduce.
+
+    Therefore, the backward ranges of all ranks are about equally long: they differ by less than 35 %.
+    """
     ranges = [
         [event["dur"] for event in _events("ddp_slow_backward", rank) if event["name"] == "## backward ##"]
         for rank in range(TRUTHS["ddp_slow_backward"]["ranks"])

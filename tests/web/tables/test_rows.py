@@ -109,7 +109,7 @@ def test_a_search_is_plain_text() -> None:
 
 
 def test_groups_have_sums_and_maxima() -> None:
-    """Grouped rows have sums of times and counts and maxima, but no means, because a mean of means would be wrong."""
+    """Grouped rows have sums (of times and counts) and maxima, but no means: a mean of means would be wrong."""
     assert grouped(KERNELS, "kind").to_dicts() == [
         {"kind": "a", "total_ns": 18_345, "call_count": 8, "max_ns": 9, "row_count": 3},
         {"kind": "b", "total_ns": 5_000, "call_count": 7, "max_ns": 8, "row_count": 2},

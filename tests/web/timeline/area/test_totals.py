@@ -125,7 +125,7 @@ def test_a_mean_is_rounded_to_whole_nanoseconds() -> None:
 
 
 def test_a_flame_graph_merges_events_by_path() -> None:
-    """Both operators of both ranks form one block below the step; kernels are not in a flame graph."""
+    """Operators with the same path form one block, over all ranks; a flame graph contains no kernels."""
     assert paths_of(job(), areas(0, 1)) == {
         "step": [200, 140, 2],
         "step/linear": [60, 36, 4],
