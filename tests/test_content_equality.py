@@ -58,7 +58,7 @@ class _Tables(EqualByContent):
     ],
 )
 def test_nulls_are_equal_and_types_matter(other, is_equal) -> None:
-    """Tables with equal nulls and NaNs are equal; other values, names or types make them unequal."""
+    """Two nulls or two NaNs count as equal; tables with other values, names or types are unequal."""
     one = _Tables(pl.DataFrame({"a": [1.0, None, float("nan")]}))
     assert (one == other) is is_equal
     assert (one != other) is not is_equal

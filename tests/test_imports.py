@@ -22,9 +22,9 @@ IMPORTED_BY_NAME = {
     "holotrace/figures.py": "figures load plotly, so each is imported on first use; its module is in a lower layer",
     "holotrace/questions/result.py": "a result imports its answer, tables and figure from its own folder on first use",
     "holotrace/execution/extras.py": "optional third-party packages",
-    "holotrace/export/trace_text.py": "one of several packages that decompress zstd: the one that is installed",
+    "holotrace/export/trace_text.py": "several packages decompress zstd; the first one that is installed is imported",
     "hta/facade/answers/dashboard.py": "IPython, which is installed in every notebook",
-    "hta/facade/imports/elsewhere.py": "Meta's modules re-export names of each other, in cycles",
+    "hta/facade/imports/elsewhere.py": "Meta's modules re-export each other's names, in cycles",
     "hta/facade/imports/later.py": "submodules and functions of the facade are imported on first use",
     "hta/facade/imports/modules_later.py": "pandas, plotly and networkx are imported on first use",
 }
@@ -77,7 +77,7 @@ def test_imports_have_no_cycles() -> None:
 
 
 def test_a_cycle_through_a_function_is_detected() -> None:
-    """Module a imports b, and module b imports a inside a function, which is a cycle."""
+    """If module a imports b, and a function in module b imports a, the cycle is detected."""
     files = {"a": "from b import f", "b": "def f():\n    import a"}
     graph = {name: set(imports_of(ast.parse(text))) & files.keys() for name, text in files.items()}
 
@@ -87,7 +87,10 @@ def test_a_cycle_through_a_function_is_detected() -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("root", [SOURCE, HTA_INTERFACE], ids=lambda root: root.name)
 def test_only_a_few_files_import_modules_by_name(root: Path) -> None:
-    """Only files in IMPORTED_BY_NAME use `import_module` or `__import__`, which can hide imports from higher layers."""
+    """Only files in IMPORTED_BY_NAME use `import_module` or `__import__`.
+
+    import-linter cannot see such imports, so they could import modules of higher layers unnoticed.
+    """
     users = {
         path.relative_to(root.parent).as_posix()
         for path in root.rglob("*.py")

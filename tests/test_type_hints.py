@@ -18,13 +18,16 @@ NEEDS_AN_EXTRA = ("holotrace.web",)
 
 
 def public_modules() -> list[ModuleType]:
-    """Return the modules of `holotrace` with public names, and all modules of `hta`, which scripts may import."""
+    """Return the modules of `holotrace` with public names, and all modules of `hta`.
+
+    All modules of `hta` are included because scripts may import any of them.
+    """
     listing = [module for module in modules_below(holotrace) if hasattr(module, "__all__")]
     return [holotrace, *listing, *modules_below(hta)]
 
 
 def modules_below(package: ModuleType) -> list[ModuleType]:
-    """Import all modules of a package, except those that need an extra."""
+    """Import and return all modules of a package, except those that need an optional package."""
     names = [module.name for module in pkgutil.walk_packages(package.__path__, f"{package.__name__}.")]
     return [import_module(name) for name in names if not name.startswith((*NEEDS_AN_EXTRA, "holotrace.__main__"))]
 
@@ -36,7 +39,7 @@ def public_names(module: ModuleType) -> list[str]:
 
 
 def annotated(value: object) -> Iterator[object]:
-    """Yield a function, or a class with its public methods."""
+    """Yield a function itself; for a class, yield the class and the functions of its public members."""
     if inspect.isclass(value):
         yield value
         for name, member in vars(value).items():
@@ -47,7 +50,7 @@ def annotated(value: object) -> Iterator[object]:
 
 
 def unwrapped(member: object) -> object:
-    """Return the function of a property or method, or None for a class inside a class."""
+    """Return the function behind a property or method, or None for a nested class."""
     for attribute in ("fget", "func", "__func__"):
         member = getattr(member, attribute, member)
     return None if inspect.isclass(member) else member
@@ -55,7 +58,7 @@ def unwrapped(member: object) -> object:
 
 @pytest.mark.parametrize("module", public_modules(), ids=lambda module: module.__name__)
 def test_type_hints_of_public_names_resolve(module: ModuleType, monkeypatch) -> None:
-    """Public annotations use no names imported only for type checkers, except a type from the optional fsspec."""
+    """All public annotations can be resolved at run time, except for one type from fsspec, which is optional."""
     monkeypatch.setattr("holotrace.locations.remote_path.AbstractFileSystem", object, raising=False)
     for name in public_names(module):
         for function_or_class in annotated(getattr(module, name)):

@@ -21,12 +21,12 @@ from holotrace.units import duration_text, number_text, operations_text, size_te
     ],
 )
 def test_a_duration_has_the_largest_unit_that_it_reaches_after_rounding(duration_ns: float, text: str) -> None:
-    """A duration that rounds to 1,000 of a unit uses the next unit: 999.6 µs is 1 ms, not 1,000 µs."""
+    """A duration that rounds to 1,000 of a unit is shown in the next larger unit: 999.6 µs is 1 ms, not 1,000 µs."""
     assert duration_text(duration_ns) == text
 
 
 def test_only_a_whole_next_unit_counts_for_sizes() -> None:
-    """1,023.9 KiB is rounded to 1 MiB, but 1,020 KiB is not."""
+    """1,023.9 KiB is shown as 1 MiB, but 1,020 KiB stays in KiB, because 1 MiB is 1,024 KiB."""
     assert (size_text(1020 << 10), size_text((1 << 20) - 100)) == ("1,020 KiB", "1 MiB")
 
 

@@ -55,7 +55,7 @@ def test_each_rule_finds_only_its_own_violation(builder, expected) -> None:
 
 
 def test_a_violation_names_events_and_says_what_is_wrong() -> None:
-    """For five events, a violation gives the count, names the first three, and explains the problem."""
+    """If five events violate a rule, the violation counts them, names the first three, and explains the problem."""
     builder = TraceBuilder()
     for number in range(5):
         builder.kernel(
@@ -82,7 +82,7 @@ def test_a_truncated_file_is_an_error(tmp_path) -> None:
 
 
 def test_an_unreadable_file_breaks_the_rule_readable(tmp_path) -> None:
-    """If the file of rank 0 was deleted, the rank violates only `readable`, and rank 1 is still checked."""
+    """If the file of rank 0 was deleted, rank 0 violates only the rule `readable`, and rank 1 is still checked."""
     sound().rank(1).operator("aten::mm", start_us=0, duration_us=1).write(tmp_path)
     trace = open_trace(tmp_path, cache=False)
     (tmp_path / trace.ranks[0].source).unlink()
@@ -96,7 +96,7 @@ def run(folder, *options: str) -> tuple[int, str]:
 
 
 def test_only_errors_change_the_exit_code(tmp_path) -> None:
-    """`check --strict` exits with 0 without violations or with a warning, and with 1 for an error."""
+    """`check --strict` exits with 0 if there are no violations or only warnings, and with 1 if there is an error."""
     for name, builder, code in (
         ("sound", sound(), 0),
         ("warning", sound().kernel("ncclDevKernel", start_us=60, duration_us=1), 0),

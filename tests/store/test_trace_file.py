@@ -42,7 +42,7 @@ class Recorder:
 @pytest.mark.parametrize("cache", [True, False])
 @pytest.mark.parametrize("name", TABLES)
 def test_every_table_has_its_types(write_trace: WriteTrace, open_file: OpenFile, name: str, *, cache: bool) -> None:
-    """Every table has the columns and types of the schema, with or without rows, cached or not."""
+    """Every table, empty or not, has the columns and types of the schema, with and without the cache."""
     path = write_trace("a.json", ["gemm"])
     for _ in range(2):
         assert open_file(path, cache=cache).table(name).schema == table_types(name)
@@ -85,7 +85,10 @@ def test_nothing_is_opened_before_it_is_needed(open_file: OpenFile, tmp_path: Pa
 def test_a_pickle_contains_no_data(
     write_trace: WriteTrace, open_file: OpenFile, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    """A pickled TraceFile has less than 1,000 bytes; unpickled elsewhere, it keeps its file and cache option."""
+    """A pickled TraceFile has fewer than 1,000 bytes.
+
+    After unpickling in another working folder, it still opens the same file and still does not use the cache.
+    """
     path = write_trace("a.json", [f"kernel {number}" for number in range(1_000)])
     monkeypatch.chdir(tmp_path)
     file = open_file(Path(path.name), cache=False)
@@ -98,7 +101,7 @@ def test_a_pickle_contains_no_data(
 
 
 def test_progress_counts_every_byte(write_trace: WriteTrace, open_file: OpenFile) -> None:
-    """Progress receives the file size, steps that add up to it, and the end; a cached file causes no calls."""
+    """Progress receives the file size, increments that add up to it, and a final call; for a cached file, no calls."""
     path = write_trace("a.json", ["gemm"])
     for _ in range(2):
         recorder = Recorder()

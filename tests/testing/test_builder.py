@@ -106,7 +106,7 @@ def test_a_collective_is_an_nccl_kernel_with_args():
 
 
 def test_args_replace_those_of_the_builder_and_none_removes_one():
-    """The args of a call override the builder's args, and an arg set to None is removed."""
+    """The caller's `args` override the args that the builder generates, and an arg set to None is removed."""
     (kernel,) = written(
         TraceBuilder().kernel("k", start_us=0, duration_us=1, args={"device": None, "stream": "0x0", "grid": [1, 1, 1]})
     )
@@ -115,7 +115,7 @@ def test_args_replace_those_of_the_builder_and_none_removes_one():
 
 
 def test_host_rows_belong_to_the_process_of_their_rank():
-    """Operators, annotations, steps and calls of rank 1 have process 1001 and the id of their thread."""
+    """Operators, annotations, steps and runtime calls of rank 1 have process id 1001 and the id of their thread."""
     builder = (
         TraceBuilder()
         .rank(1)
@@ -159,13 +159,13 @@ def test_header_keys_are_set_and_removed():
 
 
 def test_times_finer_than_a_nanosecond_are_rejected():
-    """A time of 0.0001 µs raises an error, because the builder rounds no times."""
+    """A time of 0.0001 µs raises an error, because the builder never rounds times."""
     with pytest.raises(InvalidOptionError, match="at most three decimals"):
         TraceBuilder().kernel("k", start_us=0.0001, duration_us=1)
 
 
 def test_an_unknown_rank_is_rejected():
-    """The error for rank 3 lists 0 and 1."""
+    """Requesting rank 3, which does not exist, raises an error that lists the existing ranks, 0 and 1."""
     with pytest.raises(UnknownRankError, match="no rank 3 in this trace; its ranks are: 0, 1"):
         TraceBuilder().rank(0).rank(1).json(3)
 
@@ -217,14 +217,14 @@ def test_the_whole_trace_reads_back():
     assert rank_trace.health.findings == ()
 
 
-# The reader drops events with larger values, because differences and sums might not fit into 64 bits.
+# The reader drops events with larger times, because their differences and sums might not fit into 64 bits.
 starts_ns, durations_ns = st.integers(0, 2**61), st.integers(0, 2**52)
 
 
 @settings(deadline=None)
 @given(starts_ns, durations_ns)
 def test_every_nanosecond_survives(start_ns, duration_ns):
-    """Start and duration read back exactly, however large they are."""
+    """Start and duration read back exactly, up to the largest times that the reader accepts."""
     start_us, duration_us = Decimal(start_ns).scaleb(-3), Decimal(duration_ns).scaleb(-3)
     trace = TraceBuilder().kernel("k", start_us=start_us, duration_us=duration_us).build()
 

@@ -144,6 +144,6 @@ def test_a_clock_shows_offset_and_drift():
     ],
 )
 def test_invalid_options_are_rejected(change, message):
-    """For zero ranks, steps or layers, or an unknown straggler rank, the error names the option."""
+    """Zero ranks, steps or layers, or an unknown straggler rank, raise an error that names the option."""
     with pytest.raises(InvalidOptionError, match=message):
         replace(OPTIONS, **change)

@@ -45,7 +45,7 @@ def test_state_lengths_count_every_nanosecond_once(chosen):
 @settings(deadline=None)
 @given(works())
 def test_idle_split_adds_up_to_the_idle_time(chosen):
-    """The times per cause add up to the idle time; none is `other`, because all waits are short."""
+    """The times per cause add up to the idle time; `other` is 0, because no idle gap is long enough for it."""
     split = idle_split(chosen)
 
     assert sum(split.values()) == len(holes(pairs(chosen)))

@@ -100,7 +100,7 @@ def test_the_truth_file_equals_the_result(folder, truth):
 
 
 def test_the_reader_finds_all_ranks_and_skips_the_truth(trace):
-    """The reader opens four ranks without findings, and skips the truth file."""
+    """The reader opens the files of all four ranks, finds no problem in them, and skips the truth file."""
     assert list(trace.ranks) == [0, 1, 2, 3]
     assert [path.rpartition("/")[2] for path in (skipped.path for skipped in trace.skipped)] == [TRUTH_FILE]
     assert [rank_trace.health.findings for rank_trace in trace.ranks.values()] == [()] * 4
@@ -184,7 +184,7 @@ def test_every_piece_of_device_work_has_its_launch(trace, truth):
 
 
 def test_collectives_end_at_the_same_true_time(folder, truth):
-    """After correcting clock offset and drift, all members of a collective end within one microsecond."""
+    """With clock offset and drift corrected, each collective ends on all its members within one microsecond."""
     ends = {}
     for rank in truth.ranks:
         for event in parsed(folder, rank)["traceEvents"]:
@@ -238,7 +238,7 @@ def test_five_hundred_ranks_are_simulated(tmp_path):
 
 
 def test_an_impossible_job_is_rejected(tmp_path):
-    """For straggler rank 9 of two ranks, the error names the option."""
+    """Requesting straggler rank 9 in a job of two ranks raises an error that names the option."""
     with pytest.raises(InvalidOptionError, match="straggler_rank=9"):
         write_job(tmp_path, ranks=2, straggler_rank=9)
 

@@ -99,7 +99,7 @@ def test_the_command_prints_doubts(tmp_path: Path, capsys: pytest.CaptureFixture
 
 
 def test_ranks_that_the_user_left_out_are_not_missing() -> None:
-    """A rank without a file is reported as missing, but not a rank that `select` excluded."""
+    """A rank without a file is reported as missing, but a rank that `select` excluded is not."""
     builder = TraceBuilder()
     for rank in range(3):
         builder.rank(rank).step(0, 0, 100).operator("aten::mm", start_us=1, duration_us=90)

@@ -19,7 +19,10 @@ RECORDINGS = IN_THE_REPOSITORY / "traces" / "planted_causes"
 TRUTHS = {path.parent.name: json.loads(path.read_text()) for path in sorted(RECORDINGS.glob("*/truth.json"))}
 WITH_FUNCTION = [name for name, truth in TRUTHS.items() if truth["function"]]
 TOLERANCE_NS = 300_000
-"""The allowed difference; the profiler's frame and the job's measurement do not start and end at the same instant."""
+"""The allowed difference between the durations of a function in the trace and in truth.json.
+
+The profiler and the job measure the function separately, so they do not start and stop at the same instant.
+"""
 MOST_BYTES = 300_000
 
 
@@ -101,7 +104,10 @@ def test_the_rank_with_long_sequences_computes_longer() -> None:
 
 
 def test_a_rank_that_is_slow_in_its_backward_pass_has_backward_ranges_like_the_others() -> None:
-    """The other ranks wait for the slow rank in the backward all-reduce, so backward ranges differ by at most 35 %."""
+    """The other ranks wait for the slow rank in the backward all-reduce.
+
+    Therefore, the backward ranges of all ranks are about equally long: they differ by less than 35 %.
+    """
     ranges = [
         [event["dur"] for event in _events("ddp_slow_backward", rank) if event["name"] == "## backward ##"]
         for rank in range(TRUTHS["ddp_slow_backward"]["ranks"])

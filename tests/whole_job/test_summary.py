@@ -81,7 +81,7 @@ def test_a_job_without_steps_or_events_gets_a_verdict() -> None:
 
 
 def test_findings_of_several_analyses_are_listed_once() -> None:
-    """Every analysis finds that a rank has no GPU work, but the summary lists this finding once."""
+    """Every analysis finds that a rank has no GPU work, but the summary lists this finding only once."""
     builder = gpu_job().rank(2).operator("aten::mm", start_us=0, duration_us=1)
     findings = summary(builder.build()).findings
     assert len(findings) == len(set(findings))
@@ -107,7 +107,7 @@ def test_partly_read_files_are_counted(tmp_path) -> None:
 
 
 def test_a_truncated_file_is_the_first_doubt(tmp_path) -> None:
-    """A doubt names the truncated file with its rank and position, and no finding repeats it."""
+    """The first doubt names the rank of the truncated file and where the file is cut off; no finding repeats this."""
     first, _ = gpu_job().write(tmp_path)
     content = first.read_bytes()
     first.write_bytes(content[: len(content) * 2 // 3])

@@ -27,7 +27,7 @@ def test_equal_options_give_equal_files(tmp_path):
     "options", [SMALL, replace(SMALL, ranks=2, steps=3), replace(SMALL, model="images", hidden=128, tokens=64)]
 )
 def test_a_recording_raises_no_doubts_and_has_the_true_step(options, tmp_path):
-    """No work overlaps on a stream, every kernel has its launch, and the diagnosed step time is right within 5 %."""
+    """A simulated recording raises no doubts, and the diagnosed step time is within 5 % of the true one."""
     job = TrainingJob(options)
     trace = holotrace.open_trace(job.write(tmp_path))
     assert holotrace.trust(trace).doubts.is_empty()
@@ -35,14 +35,14 @@ def test_a_recording_raises_no_doubts_and_has_the_true_step(options, tmp_path):
 
 
 def test_a_pause_of_the_host_costs_its_length_where_the_device_waits_for_each_step():
-    """Each step reads the loss, so the device waits for the host, and a pause of 5 ms on the host costs 5 ms."""
+    """If each step reads the loss, the device waits for the host, so a pause of 5 ms on the host costs 5 ms."""
     job = replace(SMALL, reads_loss=True)
     paused = job.with_mistake("slow_function", 5_000_000)
     assert step_ns_of(paused) - step_ns_of(job) == pytest.approx(5_000_000, rel=0.02)
 
 
 def test_a_pause_of_the_host_costs_nothing_if_the_device_has_enough_to_do():
-    """The host is many kernels ahead of the device, so a pause of 1 ms on the host costs nothing."""
+    """If the host is many kernels ahead of the device, a pause of 1 ms on the host costs nothing."""
     assert step_ns_of(SMALL.with_mistake("slow_function", 1_000_000)) == pytest.approx(step_ns_of(SMALL), rel=0.01)
 
 
@@ -55,7 +55,7 @@ def test_a_slow_rank_delays_all_ranks():
 
 @pytest.mark.slow
 def test_every_drawn_job_is_another():
-    """Different seeds give different jobs; the same seed always gives the same pair, with and without the mistake."""
+    """Different seeds give different jobs; equal seeds give the same pair of jobs, with and without the mistake."""
     assert len({repr(drawn_healthy(seed)) for seed in range(10)}) == 10
     assert drawn_pair("casts", 1) == drawn_pair("casts", 1)
 
@@ -63,7 +63,7 @@ def test_every_drawn_job_is_another():
 @pytest.mark.slow
 @pytest.mark.parametrize("rule", ["anomaly_detection", "evaluation_in_steps", "dense_embedding_gradients"])
 def test_only_the_job_with_the_mistake_has_its_finding(rule, tmp_path):
-    """The diagnosis finds the planted mistake, but not in the same job without it."""
+    """The diagnosis finds the planted mistake, and does not report it for the same job without the mistake."""
     pair = drawn_pair(rule, 3)
     found = {}
     for name, job in (("planted", pair.planted), ("healthy", pair.healthy)):

@@ -25,7 +25,7 @@ def recorded_waits(job, folder):
 
 @pytest.mark.parametrize("backend", ["nccl", "gloo"])
 def test_a_delay_costs_every_other_rank_its_length(backend):
-    """If one data loader is 5 ms slow in one step, seven ranks wait for 5 ms each (without jitter)."""
+    """If one rank's data loader is 5 ms slow in one step, the other seven ranks wait for 5 ms each (without jitter)."""
     cause = Cause("slow_loading", 3, 5 * MS, step=FIRST_STEP + 1)
     (truth,) = PlantedJob(PlantedOptions(backend, layers=1, jitter=0, causes=(cause,))).causes
     assert truth.others_ns == pytest.approx(7 * 5 * MS, rel=1e-3)
@@ -76,13 +76,13 @@ def test_clocks_that_differ_hide_little(tmp_path):
 
 @pytest.mark.parametrize("seed", range(8))
 def test_drawn_jobs_run(seed):
-    """Every randomly drawn job can run, and each of its causes has a cost."""
+    """Every randomly drawn job can be simulated, and each of its causes makes other ranks wait."""
     job = PlantedJob(PlantedOptions.drawn(seed, most_ranks=32))
     assert all(truth.others_ns > 0 for truth in job.causes)
 
 
 def test_a_missing_rank_causes_nothing(tmp_path):
-    """If a cause is planted on a rank, the file of another rank is left out."""
+    """With `damage="missing_rank"`, the missing file belongs to a rank on which no cause is planted."""
     options = PlantedOptions(causes=(Cause("host_gap", 7, MS),), damage="missing_rank")
     assert PlantedJob(options).missing_rank == 6
     assert len(list(PlantedJob(options).write(tmp_path).iterdir())) == 7

@@ -66,7 +66,7 @@ test("inner blocks are placed from the left edge of the outer block, the widest 
   assert.deepEqual(places, [[70, 0, []], [0, 0, [3, 2]], [40, 1, []], [0, 1, []]]);
 });
 
-test("a selected block fills the width, and so do the blocks around it", () => {
+test("a selected block and the blocks around it fill the whole width", () => {
   const blocks = blocksOf(ANSWER);
   const visible = visibleBlocks(blocks, blocks[2], 100, 0.002);
   assert.deepEqual(visible.map(({ block, left, width }) => [block.at, left, width]), [[1, 0, 1], [2, 0, 1]]);

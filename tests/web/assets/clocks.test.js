@@ -8,7 +8,7 @@ import { clockText, compared, fromAxis, offsetAt, recorded, toAxis } from "../..
 const ORIGIN = 1_795_209_476_000_000_000n;
 
 /**
-  * A clock as the server describes it; its rank's origin is 500 ns after that of the first rank.
+ * A clock as the server describes it, for a rank whose origin is 500 ns after the first rank's origin.
  * @param {{ at: string, offset: number, drift: number, last: string | null }[]} lines
  */
 const clockOf = (lines) =>
@@ -20,7 +20,7 @@ test("a clock without lines adds only the difference of the origins", () => {
   assert.equal(fromAxis(clock, 507), 7);
 });
 
-test("a line adds its offset and its drift, and fromAxis subtracts both", () => {
+test("toAxis adds the offset and drift of a line, and fromAxis subtracts them", () => {
   const clock = clockOf([{ at: String(ORIGIN + 500n), offset: -2_000_000_000, drift: 100_000, last: null }]);
   assert.equal(toAxis(clock, 0), 500 - 2_000_000_000);
   assert.equal(toAxis(clock, 1_000_000_000), 1_000_000_000 + 500 - 2_000_000_000 + 100_000);

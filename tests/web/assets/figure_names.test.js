@@ -46,7 +46,7 @@ test("a word longer than a line gets its own line", () => {
   assert.equal(wrapped("a long_word b c", 3), "a<br>long_word<br>b c");
 });
 
-test("in a narrow figure, an axis of many ranks labels only every few ranks, and its title says which", () => {
+test("in a narrow figure, an axis of many ranks labels only every nth rank, and its title names n", () => {
   const ranks = Array.from({ length: 16 }, (_, at) => String(8 * at));
   /** @param {string} text */
   const named = (text) => ({ type: "category", tickvals: ranks, ticktext: ranks, title: { text } });

@@ -10,7 +10,7 @@ import { afterKey, dragged, gripAt } from "../../../src/holotrace/web/assets/tim
 const WINDOW = { start: 100, end: 200 };
 const WHOLE = { start: 0, end: 1_000 };
 
-test("the pointer grips an edge, the brush, or nothing", () => {
+test("depending on its position, the pointer grips an edge, the whole brush, or nothing", () => {
   const grips = [80, 95, 107, 109, 150, 193, 207, 209].map((x) => gripAt(x, 100, 200));
   assert.deepEqual(grips, ["new", "start", "start", "both", "both", "end", "end", "new"]);
 });

@@ -102,7 +102,7 @@ test("a row dragged onto the pinned rows is pinned, and a row dragged out of the
   assert.deepEqual([state.pinned, shown(state, rank)], [["0.1"], [3, 0, 2]]);
 });
 
-test("a row can be moved past the next visible row", () => {
+test("moving a row by one place skips hidden rows", () => {
   const [state, rank] = [new RowState("hide.0.1"), rankOf(0)];
   state.shift([rank], rank, rank.rows[0], 1);
   assert.deepEqual(shown(state, rank), [2, 0, 3]);

@@ -1,4 +1,4 @@
-// The height of the timeline's details, which keys change and the browser stores.
+// The height of the timeline's details: keys change it, and the browser stores it.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";

@@ -6,11 +6,11 @@ import { test } from "node:test";
 import { ofEvent } from "../../../src/holotrace/web/assets/timeline/drawing/colours.js";
 import { lanesOf, pathOf, startsOf } from "../../../src/holotrace/web/assets/timeline/data/server.js";
 
-test("starts are computed from the distances to the previous end", () => {
+test("starts are computed from the lengths of events and the gaps between them", () => {
   assert.deepEqual(startsOf([10, 5, -2], [20, 1, 4]), [10, 35, 34]);
 });
 
-test("each lane has its single events, followed by merged ones", () => {
+test("each lane lists its single events first, then its merged events", () => {
   const lanes = lanesOf({
     lanes: [[2, 1, [[10], [20], [0], [7]], [[40, 5], [10, 10], [6, 3], [3, 2], [0, 0], [8, 9]]]],
     names: [["gemm", "computation", true]],
@@ -28,7 +28,7 @@ test("each lane has its single events, followed by merged ones", () => {
   ]);
 });
 
-test("a segment outside all events has no name", () => {
+test("a segment of the critical path that belongs to no event has no name", () => {
   const path = pathOf({
     window: "step 1",
     start: 0,

@@ -11,7 +11,7 @@ test("the text of a whole number is its digits; for any other cell, the text is 
   assert.equal(digitsOf({}, "rank"), "");
 });
 
-test("a row links to its event, else to its time, else to its name", () => {
+test("a row links to its event; without an event, to its time; without a time, to its name", () => {
   const row = { "rank|exact": "3", "event_index|exact": "1,005", "start_ns|exact": "10 ns", "name|exact": "gemm" };
   assert.deepEqual(placeOf(row), ["event", "3:1005"]);
   assert.deepEqual(placeOf({ ...row, "event_index|exact": "" }), ["at", "10"]);
@@ -19,7 +19,7 @@ test("a row links to its event, else to its time, else to its name", () => {
   assert.equal(placeOf({ "share|exact": "0.5" }), undefined);
 });
 
-test("the time of a row includes its end if known, with all digits", () => {
+test("the time of a row has all digits, and includes the end if the duration is known", () => {
   const start = { "start_ns|exact": "1,725,000,000,000,000,001 ns" };
   assert.deepEqual(placeOf({ ...start, "duration_ns|exact": "2 ns" }), [
     "at",

@@ -14,7 +14,7 @@ test("a duration is shown with four digits and in the largest unit that fits", (
   assert.equal(durationText(-2_000), "-2 µs");
 });
 
-test("a time on the ruler has enough digits to differ from the next time", () => {
+test("times on the ruler have enough digits to differ from their neighbours", () => {
   assert.equal(momentText(12_000_000, 100_000), "12.0 ms");
   assert.equal(momentText(12_100_000, 100_000), "12.1 ms");
   assert.equal(momentText(0, 5), "0 ns");

@@ -91,7 +91,7 @@ test("a drag selects the rows that it touches", () => {
   assert.equal(view.rowItem(0, 1), undefined);
 });
 
-test("pinned rows come first and stay while the others scroll", () => {
+test("pinned rows come first and stay in place while the other rows scroll", () => {
   const view = openView();
   view.arrange([rank()], new Set(), new RowState("pin.3.1"));
   const [pinned, heading, other] = view.items;

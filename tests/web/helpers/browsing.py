@@ -108,8 +108,11 @@ class Visit:
 
 
 def value_of(page: Page | Frame, script: str) -> Any:
-    """Return the value of a page's function, or fail if the page is frozen; `evaluate` would wait without a limit."""
-    wrapped = f"async () => [await ({script})()]"  # a list is always true, as wait_for_function needs
+    """Run a JavaScript function in the page and return its result, or fail if the page is frozen.
+
+    `evaluate` is not used, because it would wait for a frozen page without a limit.
+    """
+    wrapped = f"async () => [await ({script})()]"  # in a list, which is always true, so that the wait ends
     return page.wait_for_function(wrapped, timeout=PATIENCE_MS).json_value()[0]
 
 
@@ -238,7 +241,7 @@ def expect_rows(table: Locator, count: int) -> None:
 
 
 def walk(seen: Visit, frame: Frame, session: Session, scope: Scope) -> Iterator[str]:
-    """Visit all pages of a run, compare each with the library's results, and yield its name."""
+    """Visit all pages of a run; compare each page with the library's results, then yield the page's name."""
     for page in PAGES:
         go_to(frame, page.name)
         expect_page(seen, frame, page, session, Selection(page.name, run=scope.run))
@@ -266,7 +269,7 @@ def expect_page(seen: Visit, frame: Frame, page: WebPage, session: Session, sele
 
 
 def _outcome(make: Callable[[], object]) -> object:
-    """Return the result, or the message of the error."""
+    """Call `make`; return its result, or the message of the HolotraceError that it raises."""
     try:
         return make()
     except HolotraceError as error:

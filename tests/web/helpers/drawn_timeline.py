@@ -121,7 +121,7 @@ class Drawn:
         self.page.keyboard.up(key)
 
     def hold_until(self, key: str, moved: Callable[[tuple[float, float]], bool]) -> None:
-        """Hold a key until the visible range has moved as expected, because a busy machine reacts late."""
+        """Hold a key until the visible range has moved as expected, which takes longer on a busy machine."""
         deadline = time.monotonic() + PATIENCE_MS / 1_000
         self.page.keyboard.down(key)
         while not moved(self.window):

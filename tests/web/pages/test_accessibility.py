@@ -75,7 +75,7 @@ SOME_PAGES = {
     "two_rank_128": {"overview", "kernels", "operators", "kernel_breakdown", "collectives"},
     "many_ranks": {"overview", "timeline", "stragglers", "temporal_breakdown"},
 }
-"""Pages to visit per recording: each page once, and some also with long names and with a job of 128 ranks."""
+"""Pages to visit for each recording: every page at least once, and some also with long names or with 128 ranks."""
 
 MOST_PAGES = 6
 """The largest number of pages that one test visits.
@@ -85,7 +85,7 @@ A small number spreads the tests over the workers; if a page hangs, only one tes
 
 
 def visits() -> list[object]:
-    """Return a test parameter for each recording with a group of its pages."""
+    """Return test parameters: each is a recording and a group of its pages."""
     found: list[object] = []
     for name, names in SOME_PAGES.items():
         pages = [page for page in PAGES if page.name in names]
@@ -97,7 +97,7 @@ def visits() -> list[object]:
 
 @pytest.fixture(scope="module")
 def served(tmp_path_factory):
-    """Serve recordings with a GPU, without a GPU and with long names, and a job of 128 ranks."""
+    """Serve three recordings (with a GPU, without a GPU, and with long names) and a job of 128 ranks."""
     folder = tmp_path_factory.mktemp("axe")
     for name, path in RECORDINGS.items():
         shutil.copytree(path, folder / name)

@@ -39,7 +39,7 @@ def run_of(client: WebClient, name: str) -> str:
 def pages_for(name: str) -> list[Page]:
     """Return all pages for a file in QUICK, and a third of the pages for any other file.
 
-    A third is enough, because tests of the command line compute and draw all results.
+    A third is enough, because the tests of the command line compute and draw all results for every broken file.
     """
     third = list(BROKEN).index(name) % 3
     return [

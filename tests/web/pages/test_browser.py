@@ -116,7 +116,10 @@ def test_a_search_narrows_the_table_and_stays_in_the_address(small, browser) -> 
 @pytest.mark.slow
 @pytest.mark.parametrize("begins", ["typed", *slow_except(["a page on this disk", "a page of another site"], [])])
 def test_the_address_with_the_token_opens_the_pages(browser, tmp_path, begins) -> None:
-    """The token works when typed, in the file that `--open` writes and in a link; the address bar then lacks it."""
+    """An address with the token works when typed, in the file that `--open` writes, and in a link on another site.
+
+    The address bar then shows the address without the token.
+    """
     gpu_job().write(tmp_path / "job")
     with bound_server(Session([tmp_path / "job"], cache=False), Address(port=0)) as server:
         threading.Thread(target=server.run, daemon=True).start()
@@ -154,7 +157,7 @@ def link_to(url: str, path: Path) -> Path:
 
 @contextmanager
 def elsewhere(folder: Path) -> Iterator[str]:
-    """Serve a folder under another name of this machine, which makes it another site for the browser."""
+    """Serve a folder under another host name of this machine, so that the browser treats it as another site."""
     handler = partial(QuietFiles, directory=str(folder))
     with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
@@ -253,7 +256,7 @@ def test_only_the_selected_rank_is_shown(small, browser) -> None:
 
 
 def test_selectors_and_controls_of_tables_change_page_and_address(small, browser) -> None:
-    """Selecting a rank and a grouping with the mouse, and a page with a key, changes the page and the address."""
+    """Page and address change when a rank or a grouping is selected with the mouse, or another page with a key."""
     session, url = small
     with visit(browser, url + Selection("kernel_breakdown", run=session.runs[0].id).query()) as seen:
         page, frame = seen.page, seen.page.main_frame

@@ -17,7 +17,7 @@ CONTROL = Headline("", 78_000_000, 0.9, 8, ("A100",), ())
 
 
 def step(*operators: tuple[str, int]):
-    """Return a trace of one step with these operators; each has a name and a length in µs."""
+    """Return a trace of one step with these operators, each given as (name, length in µs)."""
     builder, begin = TraceBuilder().step(1, 0, 1_000), 0
     for name, length_us in operators:
         builder.operator(name, start_us=begin, duration_us=length_us)

@@ -96,7 +96,10 @@ def test_one_click_answers(user, run: str, texts: list[str]) -> None:
 
 
 def test_two_clicks_compare_two_runs(user) -> None:
-    """Ticking one run and following the link of another compares the two; the newer run is always the test run."""
+    """Ticking one run and then clicking another run's link compares the two.
+
+    The newer run is always the test run, and the older run the control run.
+    """
     user.click_row("before", "checkbox")
     user.click_row("after", "link")
     user.reads("A step takes 200 µs instead of 100 µs (+100 %)")

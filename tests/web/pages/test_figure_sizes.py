@@ -77,7 +77,7 @@ def address(served, name: str, page: str) -> str:
     [("ddp_gloo_4rank", "step_time"), ("ddp_gloo_4rank", "overview"), ("pipeline_gloo_4rank", "parallelism")],
 )
 def test_a_legend_leaves_the_bars_free_at_every_width(served, browser, name: str, page: str) -> None:
-    """After each change of the window's width, no legend covers bars, even if it needs fewer lines than before."""
+    """After each change of the window's width, no legend covers bars, even if the legend now needs fewer lines."""
     with visit(browser, address(served, name, page)) as seen:
         for width in WIDTHS:
             seen.page.set_viewport_size({"width": width, "height": 1000})
@@ -89,7 +89,7 @@ def test_a_legend_leaves_the_bars_free_at_every_width(served, browser, name: str
 
 @pytest.mark.parametrize("page", ["critical_path", "distributed", "straggler_cost", "wait_causes"])
 def test_texts_of_figures_are_readable_at_every_width(served, browser, page: str) -> None:
-    """Figures with a colour bar, and figures of two panels, are readable in narrow and wide windows."""
+    """Figures with a colour bar and figures with two panels are readable in narrow and wide windows."""
     with visit(browser, address(served, "ddp_gloo_4rank", page)) as seen:
         for width in WIDTHS:
             seen.page.set_viewport_size({"width": width, "height": 1000})

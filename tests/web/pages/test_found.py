@@ -59,7 +59,7 @@ def test_the_finding_in_the_address_is_open(client) -> None:
 
 
 def test_a_finding_leads_to_its_ranks_its_first_event_and_its_rule(client) -> None:
-    """The finding links to the timeline of the late rank 3, and to the time of its first instance there."""
+    """The finding links to the timeline of the late rank 3, and to the first time at which rank 3 is late."""
     run = client.session.runs[0].id
     part = client.part(f"?view=overview&run={run}", "advice")
     links = links_of(next(known for known in details_of(part) if known["data-finding"] == "late_rank")["children"])
@@ -73,7 +73,7 @@ def test_a_finding_leads_to_its_ranks_its_first_event_and_its_rule(client) -> No
 
 @pytest.mark.slow
 def test_many_ranks_are_counted(tmp_path) -> None:
-    """A finding on 12 ranks lists those with the largest costs and counts the others."""
+    """A finding on 12 ranks lists the ranks with the largest costs and counts the other ranks."""
     write_job(tmp_path, ranks=12, steps=3, layers=1)
     known = holotrace.diagnosis(holotrace.open_trace(tmp_path, cache=False))
     block = str(found_block(known, Selection(run="a")).to_plotly_json())

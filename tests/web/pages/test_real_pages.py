@@ -33,7 +33,7 @@ RECORDINGS = {
 
 @pytest.fixture(scope="module")
 def client(tmp_path_factory) -> WebClient:
-    """Serve copies of the recordings, one run each, because pages do not follow links to other folders."""
+    """Serve copies of the recordings, one run each, because links out of the served folder are not followed."""
     folder = tmp_path_factory.mktemp("real")
     for name in {"two_rank_128", *RECORDINGS.values()}:
         shutil.copytree(TRACES / name, folder / Path(name).name)
@@ -41,7 +41,7 @@ def client(tmp_path_factory) -> WebClient:
 
 
 def run_of(client: WebClient, page: str) -> str:
-    """Return the id of the run to test a page with."""
+    """Return the id of the run with which a page is tested."""
     name = Path(RECORDINGS.get(page, "two_rank_128")).name
     return next(run.id for run in client.session.runs if run.name == name)
 

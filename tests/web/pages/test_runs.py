@@ -47,7 +47,7 @@ def test_each_run_has_its_numbers_and_verdict(client) -> None:
 
 
 def test_a_large_run_is_not_read_unasked(client, monkeypatch) -> None:
-    """A run above the size limit is listed as not read; after its overview was shown, the list shows its verdict."""
+    """A run above the size limit is listed as not read, because large runs are not read for the list."""
     monkeypatch.setattr(runs, "MOST_BYTES_READ", 1)
     _, cpu = (run.id for run in client.session.runs)
     assert texts(client.part("", f"run.{cpu}"))[0].startswith("Not read yet, because it is large")

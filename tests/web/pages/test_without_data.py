@@ -57,7 +57,7 @@ def test_pages_of_named_events_are_not_dimmed(page, name) -> None:
 
 
 def test_the_navigation_knows_the_pages_without_data(tmp_path) -> None:
-    """The navigation receives the names of pages without data, or none for jobs with too many ranks to check."""
+    """The navigation receives the names of pages without data, or no names if there are more than MOST_RANKS ranks."""
     cpu_job().write(tmp_path)
     client = WebClient(tmp_path)
     part = client.part(f"?view=overview&run={client.session.runs[0].id}", WITHOUT_DATA_PART)

@@ -97,7 +97,7 @@ def test_slow_connections_do_not_block_others(server) -> None:
         slow = opened(server, 300, HALF_A_HEADER, until)
         for _ in range(3):
             for connection in slow:
-                with suppress(OSError):  # the server closed this connection to make room for another
+                with suppress(OSError):  # the server may have closed this connection to accept another
                     connection.send(b"x")
             assert ask(server) == ANSWER
 
@@ -142,7 +142,7 @@ def test_a_client_that_does_not_receive_frees_its_thread(monkeypatch) -> None:
 
 
 def test_the_limit_of_open_files_is_respected(monkeypatch) -> None:
-    """With a limit of 64 open files, the server accepts 32 connections, which leaves the other files for traces."""
+    """With a limit of 64 open files, the server accepts only 32 connections, so that it can open 32 trace files."""
     resource = pytest.importorskip("resource")
     monkeypatch.setattr(resource, "getrlimit", lambda _: (64, 64))
     with closing(ConnectionServer(answers, socket.create_server(("127.0.0.1", 0)))) as server:

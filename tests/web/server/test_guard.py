@@ -123,7 +123,10 @@ def test_a_wrong_cookie_is_refused(cookie) -> None:
     ],
 )
 def test_the_token_moves_from_the_address_into_a_cookie(path, query, location) -> None:
-    """An address with the token sets the cookie and redirects to the address without it, to keep histories clean."""
+    """An address with the token sets the cookie and redirects to the address without the token.
+
+    This keeps the token out of the browser's history.
+    """
     status, headers, _ = ask(guarded("secret"), query=query, PATH_INFO=path)
     assert (status, headers["Location"]) == (303, location)
     assert headers["Set-Cookie"] == "holotrace_token_8050=secret; HttpOnly; SameSite=Strict; Path=/"
@@ -141,7 +144,7 @@ LINK = {"HTTP_SEC_FETCH_SITE": "cross-site", "HTTP_SEC_FETCH_MODE": "navigate", 
 
 
 def test_a_link_on_another_site_works_after_a_reload() -> None:
-    """A link on another site opens a page that reloads itself, because browsers send the cookie only on the reload."""
+    """A link on another site opens a page that reloads itself; browsers send the cookie only with the reload."""
     status, headers, body = ask(guarded("secret"), **LINK)
     assert (status, headers["Content-Type"]) == (401, "text/html; charset=utf-8")
     assert b'http-equiv="refresh"' in body
@@ -152,7 +155,10 @@ def test_a_link_on_another_site_works_after_a_reload() -> None:
     "brought", [{}, {**LINK, "HTTP_SEC_FETCH_SITE": "same-origin"}, {**LINK, "HTTP_SEC_FETCH_DEST": "iframe"}]
 )
 def test_a_request_without_token_does_not_reload_forever(brought) -> None:
-    """Without a token, requests from our own site, or from a frame on another site, get no page that reloads itself."""
+    """Without a token, requests from our own site or from a frame on another site get no page that reloads itself.
+
+    For these requests, the reload would not help: without a cookie, the page would reload forever.
+    """
     assert b"refresh" not in ask(guarded("secret"), **brought)[2]
 
 

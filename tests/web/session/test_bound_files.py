@@ -50,7 +50,7 @@ def put_link(path: Path, target: Path) -> None:
 
 @pytest.fixture
 def folder(tmp_path) -> Path:
-    """Return a folder with a folder to serve, a secret, and a private trace."""
+    """Return a folder that contains a folder to serve, a secret file, and a private trace."""
     (tmp_path / "secret.txt").write_text(HIDDEN)
     write(tmp_path / "private", kernel="private_kernel")
     write(tmp_path / "served")
@@ -177,7 +177,7 @@ def test_links_within_the_folder_are_followed(folder) -> None:
 
 
 def test_a_served_link_may_lead_elsewhere_later(folder) -> None:
-    """If a link is served, requests get its current target, even after the link has been changed."""
+    """If the served path is itself a link, requests get its current target, even after the link has been changed."""
     latest = folder / "latest.json"
     [trace] = (folder / "served").iterdir()
     [private] = (folder / "private").iterdir()

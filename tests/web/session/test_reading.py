@@ -32,7 +32,7 @@ def test_ranks_are_counted_until_all_are_done() -> None:
 
 
 def test_calls_of_another_executor_are_counted_when_they_finish() -> None:
-    """In each of two passes over three ranks, the count starts again; afterwards the text is empty."""
+    """In a second pass over three ranks, ranks are counted from 0 again; after each pass, the text is empty."""
     reading = Reading()
     with ThreadPoolExecutor(1) as pool:
         executor = CountingCalls(pool, reading, 3)

@@ -41,7 +41,7 @@ def test_reading_ranges_undoes_writing_them(numbers) -> None:
     "text", ["", "x", "1-", "-1", "3-1", "1,,2", "1;2", f"0-{MOST_NUMBERS}", "0-99999,100000-999999", "²", "9" * 30]
 )
 def test_an_invalid_list_of_numbers_selects_all(text) -> None:
-    """Invalid numbers, and ranges with more than MOST_NUMBERS numbers, select everything."""
+    """A list that is invalid or has more than MOST_NUMBERS numbers selects everything."""
     assert numbers_of(text) is None
 
 

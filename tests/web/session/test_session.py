@@ -50,7 +50,7 @@ def test_each_folder_with_a_trace_is_a_run(tmp_path) -> None:
 
 
 def two_spans(folder) -> None:
-    """Write two recordings of one rank, like a profiler schedule with repeat=2: gemm, then relu."""
+    """Write two recordings of one rank, as a profiler schedule with repeat=2 does: first of gemm, then of relu."""
     for stamp, kernel in ((1700000000000, "gemm"), (1700000060000, "relu")):
         (file,) = TraceBuilder().kernel(kernel, start_us=0, duration_us=5).write(folder)
         file.rename(folder / f"host_1.{stamp}.pt.trace.json")
@@ -58,7 +58,7 @@ def two_spans(folder) -> None:
 
 @pytest.mark.parametrize(("span", "kernel"), [("", "relu"), ("~1", "gemm"), ("~2", "relu")])
 def test_each_span_of_a_run_can_be_selected(tmp_path, span, kernel) -> None:
-    """A run's id with `~1` selects its first span; without it, the newest recording is used."""
+    """`~1` after a run's id selects the first of its recordings (spans); without a number, the newest is used."""
     two_spans(tmp_path)
     session = opened(tmp_path)
     result = session.result(Scope(session.runs[0].id + span), "kernel_breakdown")
@@ -66,7 +66,7 @@ def test_each_span_of_a_run_can_be_selected(tmp_path, span, kernel) -> None:
 
 
 def test_captures_of_graphs_are_part_of_the_run_beside_them(tmp_path) -> None:
-    """A folder of captures is not a run if it is next to a trace; otherwise it is a run."""
+    """A folder of graph captures is part of the run if it is next to a trace; otherwise, it is a run of its own."""
     for folder in ("serving", "serving/capture_traces", "alone/capture_traces"):
         gpu_job().write(tmp_path / folder)
     assert [run.name for run in Session([tmp_path], cache=False).runs] == ["alone/capture_traces", "serving"]
@@ -74,7 +74,7 @@ def test_captures_of_graphs_are_part_of_the_run_beside_them(tmp_path) -> None:
 
 @pytest.mark.parametrize("span", ["~0", "~3", "~", "~1~1", "~../..", "~-1"])
 def test_a_missing_span_opens_nothing(tmp_path, span) -> None:
-    """A span that does not exist raises an error, as does any span of a single file."""
+    """Selecting a span that does not exist raises an error, as does selecting any span of a run with a single file."""
     two_spans(tmp_path)
     session = opened(tmp_path)
     with pytest.raises(InvalidOptionError, match="this run does not exist"):
@@ -145,7 +145,7 @@ def test_a_result_equals_that_of_the_analysis(tmp_path) -> None:
 
 
 def test_steps_and_devices_narrow_the_selection(tmp_path) -> None:
-    """Selecting step 2 or device 0 keeps only its kernels; if no kernel is left, an error is raised."""
+    """Selecting step 2 or device 0 keeps only the kernels of that step or device; if no kernel is left, it fails."""
     steps_job().write(tmp_path)
     session = opened(tmp_path)
     run = session.runs[0].id
@@ -162,7 +162,7 @@ def test_steps_and_devices_narrow_the_selection(tmp_path) -> None:
 
 
 def test_missing_input_is_reported_each_time_and_searched_once(tmp_path) -> None:
-    """Missing input raises an error for each request, but the trace is searched only once."""
+    """Missing input raises an error for each request, but the trace is searched for the input only once."""
     cpu_job().write(tmp_path)
     session = opened(tmp_path)
     scope, calls = Scope(session.runs[0].id), []
@@ -372,7 +372,7 @@ def test_the_overview_begins_with_problems_of_the_files(tmp_path) -> None:
 
 
 class CountedPool(InProcessExecutor):
-    """Simulates a pool of processes and counts its calls."""
+    """Stands in for a pool of processes: runs each call in this process and counts it."""
 
     calls = 0
 

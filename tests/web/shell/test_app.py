@@ -163,7 +163,7 @@ def test_a_download_has_the_rows_of_the_table_as_plain_numbers(client, gpu, form
     ],
 )
 def test_nothing_else_can_be_downloaded(client, path) -> None:
-    """A download of another format, table, path or run gets 404."""
+    """A download with an unknown format, table, page or run gets 404, as does a path instead of a table."""
     assert client.get(f"/download/{path}").status_code == 404
 
 
@@ -181,7 +181,7 @@ def test_the_python_code_returns_the_same_result(client, gpu, monkeypatch, tmp_p
 
 
 def test_selectors_offer_the_ranks_steps_and_devices_of_the_run(client, gpu, tmp_path) -> None:
-    """A page has a selector for ranks, and one for steps or devices if there are several."""
+    """A page has selectors for ranks, steps and devices, each only if there is more than one to choose from."""
     (TraceBuilder().step(4, 0, 9).step(5, 9, 9).operator("aten::mm", start_us=1, duration_us=1)).write(tmp_path / "s")
     part = client.part(f"?{gpu}", "choices")
     assert [(selector["data"], selector["value"]) for selector in components(part, "MultiSelect")] == [(["0", "1"], [])]

@@ -91,7 +91,7 @@ def test_the_layout_contains_the_page_that_the_address_names(client) -> None:
     """The layout contains title, figure and selectors of the page, so the browser need not request them."""
     run = client.session.runs[0].id
     for part in ("idle_time", "choices", "without-data"):
-        client.part(f"?view=idle_time&run={run}", part)  # the layout contains only parts that are ready
+        client.part(f"?view=idle_time&run={run}", part)  # the layout contains only parts that have been computed
     shown = json.loads(layout(client, f"http://127.0.0.1/?view=idle_time&run={run}"))
     assert components(shown, "Title")[0]["children"] == "Idle time"
     assert components(shown, "Graph")
@@ -176,7 +176,7 @@ def test_only_pages_with_figures_load_plotly_at_once(client) -> None:
 @pytest.mark.browser
 @pytest.mark.timeout(300)
 def test_the_first_page_loads_only_what_its_figure_needs(url, browser) -> None:
-    """On a second visit, tables load after the figure, and no callback runs before it."""
+    """On a second visit, the figure is drawn before the scripts of tables load and before any callback runs."""
     with visit(browser, url) as seen:
         seen.settle(seen.page.main_frame, "Overview")
         seen.page.add_init_script(

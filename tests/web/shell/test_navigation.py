@@ -20,7 +20,7 @@ MARKED = """() => [
 
 
 def test_one_page_is_marked(tmp_path) -> None:
-    """Under any path, as in TensorBoard, only the link of the page in the address is marked."""
+    """On each page, the navigation marks only the link to this page."""
     gpu_job().write(tmp_path)
     client = WebClient(tmp_path)
     for page in PAGES:

@@ -90,7 +90,7 @@ def test_a_cell_has_the_text_of_the_terminal_and_the_exact_value() -> None:
     ],
 )
 def test_any_request_returns_rows(raw) -> None:
-    """Requests with invalid ranges, columns or searches are answered, with at most the five rows of the table."""
+    """Requests with invalid ranges, columns or searches get an answer, with at most all five rows of the table."""
     texts, count = rows_of().answer(Request.from_grid(raw, {"not": "a text"}))
     assert count == 5
     assert len(texts) <= 5
@@ -109,7 +109,7 @@ def test_a_search_is_plain_text() -> None:
 
 
 def test_groups_have_sums_and_maxima() -> None:
-    """Groups have sums of times and counts, and maxima, but no means, because the mean of means is wrong."""
+    """Grouped rows have sums (of times and counts) and maxima, but no means: a mean of means would be wrong."""
     assert grouped(KERNELS, "kind").to_dicts() == [
         {"kind": "a", "total_ns": 18_345, "call_count": 8, "max_ns": 9, "row_count": 3},
         {"kind": "b", "total_ns": 5_000, "call_count": 7, "max_ns": 8, "row_count": 2},

@@ -66,7 +66,7 @@ def test_keys_move_through_time(url, browser) -> None:
 def test_ranks_of_two_hosts_are_on_one_clock(tmp_path, browser) -> None:
     """The clocks of two hosts are up to 50 ms apart; on the timeline, their last collective ends at the same time.
 
-    The headings name the hosts and show the half-width of each corrected clock.
+    The headings name the hosts and show how uncertain each corrected clock is.
     """
     write_job(tmp_path, ranks=2, ranks_per_host=1, steps=2, clock_offset_us=50_000)
     ends = """[...it.ranks[%d].lanes.values()].flat().filter((slice) => slice.name.text.startsWith("ncclDev"))
@@ -158,7 +158,10 @@ def test_search_steps_through_the_matches(url, browser) -> None:
 
 @pytest.mark.slow
 def test_a_span_on_the_ruler_is_described(url, browser) -> None:
-    """After a drag on the ruler, the span's totals and busy times are shown; F zooms to it, and the address has it."""
+    """A drag on the ruler selects a span, whose totals and busy times are shown.
+
+    F zooms to the span, and the address contains it.
+    """
     with visit(browser, url) as seen:
         drawn = Drawn(seen)
         drawn.drag(drawn.ruler(100_000), drawn.ruler(200_000))
@@ -186,7 +189,7 @@ def test_a_span_on_the_ruler_is_described(url, browser) -> None:
 
 @pytest.mark.slow
 def test_a_span_with_shift_covers_the_rows_that_it_touches(url, browser) -> None:
-    """A span dragged over the stream of rank 0 excludes threads and other ranks."""
+    """A span that is dragged with Shift over the stream of rank 0 excludes threads and other ranks."""
     with visit(browser, url) as seen:
         drawn = Drawn(seen)
         x, y = drawn.at(100_000, 0, "stream 7")
@@ -205,7 +208,7 @@ def test_a_span_with_shift_covers_the_rows_that_it_touches(url, browser) -> None
 
 @pytest.mark.slow
 def test_m_selects_the_span_of_the_selected_event(url, browser) -> None:
-    """M selects the 100 µs of the selected kernel as a span."""
+    """Key M selects the time range of the selected kernel, which takes 100 µs, as a span."""
     with visit(browser, f"{url}&ranks=0&find=gemm") as seen:
         drawn = Drawn(seen, ranks=1)
         drawn.details.get_by_text("launch", exact=True).wait_for(timeout=PATIENCE_MS)
@@ -344,7 +347,7 @@ def test_a_click_on_a_table_goes_to_the_timeline(url, browser) -> None:
 
 @pytest.mark.slow
 def test_a_row_about_one_event_leads_to_that_event(url, browser) -> None:
-    """The link of a segment of the critical path selects exactly its event, not another event with the same name."""
+    """The link of a critical-path segment selects exactly the segment's event, not another event with its name."""
     with visit(browser, url.replace("view=timeline", "view=critical_path")) as seen:
         table = seen.page.locator("#page section.holotrace-table", has_text="The longest segments of each path")
         row = table.locator(".ag-center-cols-container .ag-row").first
@@ -405,7 +408,10 @@ def test_ranks_that_are_left_out_are_counted(url, browser, monkeypatch) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize(("chosen", "title"), [("", "2 ranks"), ("&ranks=1", "rank 1")])
 def test_perfetto_on_its_site_gets_the_trace_by_message(url, browser, chosen, title) -> None:
-    """The page sends PING to Perfetto's window and, after PONG, the trace file; several ranks are merged first."""
+    """The page sends PING to Perfetto's window and, when PONG comes back, sends the trace file.
+
+    If several ranks are selected, their files are merged first.
+    """
     stand_in = """
         window.opener && window.addEventListener("message", ({ data, source, origin }) => {
             if (data === "PING") { source.postMessage("PONG", origin); }

@@ -39,7 +39,7 @@ QUERY = """
 
 @pytest.fixture(scope="module")
 def shown(tmp_path_factory, browser):
-    """Return the content of the merged file, and a function that queries the Perfetto that *Open in Perfetto* opens."""
+    """Return the events of the merged file, and a function that runs SQL in the window of *Open in Perfetto*."""
     folder = tmp_path_factory.mktemp("job")
     write_job(folder, ranks=4, ranks_per_host=2, steps=3, clock_offset_us=50_000, clock_drift_ppm=100)
     with bound_server(Session([folder], cache=False), Address(port=0, has_token=False)) as server:

@@ -24,7 +24,7 @@ from timelines import LANES, Event, index_of, two_threads
 
 
 def test_a_span_counts_only_the_part_inside() -> None:
-    """A span from 60 to 120 µs contains 40 µs of the operator, 60 µs of the kernel, and nothing of the call."""
+    """A span from 60 to 120 µs counts 40 µs of the operator and 60 µs of the kernel, but not the earlier call."""
     index = timeline_index(two_threads().ranks[0])
 
     assert span_answer(index, [0, 1, 2], 60_000, 120_000) == {"rows": [[0, 40_000, 1], [2, 60_000, 1]]}
@@ -94,7 +94,7 @@ def test_the_path_of_a_span_ends_where_the_span_does() -> None:
 
 
 def test_the_path_of_a_step() -> None:
-    """The path can cover one or two of three steps; step 9 raises an error."""
+    """The path can cover one or two of three steps; requesting step 9 raises an error."""
     trace = TraceBuilder().step(1, 0, 10).step(2, 10, 10).step(3, 20, 10).build()
 
     assert path_of(trace, Window(0, 40_000, 40), steps=(1, 1))["window"] == "ProfilerStep#1"
@@ -104,7 +104,7 @@ def test_the_path_of_a_step() -> None:
 
 
 def test_the_path_equals_that_of_the_analysis() -> None:
-    """The path has the times of `holotrace.critical_path`; when zoomed out, segments are merged but still counted."""
+    """The times equal those of `holotrace.critical_path`; zoomed out, segments are merged but still counted."""
     trace = gpu_job().build()
     near, far = (path_of(trace, Window(0, 200_000, pixels)) for pixels in (2_000, 1))
     table = critical_path(trace).per_class.filter(pl.col("rank") == 0)
@@ -116,7 +116,7 @@ def test_the_path_equals_that_of_the_analysis() -> None:
 
 
 def test_an_idle_gap_says_when_the_next_work_is_launched() -> None:
-    """The finding about 40 idle µs says that the next work is launched 20 µs into the gap; rank 1 has no gap."""
+    """The finding on an idle gap of 40 µs says that the next work is launched 20 µs into the gap; rank 1 has no gap."""
     trace = gpu_job().build()
 
     assert list(idle_findings(trace.ranks[0])) == [
@@ -127,7 +127,7 @@ def test_an_idle_gap_says_when_the_next_work_is_launched() -> None:
 
 
 def test_work_that_was_launched_before_the_gap() -> None:
-    """The finding about 50 idle µs says that the next kernel was launched before the gap."""
+    """The finding on an idle gap of 50 µs says that the next kernel was launched before the gap."""
     trace = (
         TraceBuilder()
         .kernel("one", start_us=0, duration_us=10)

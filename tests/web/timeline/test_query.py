@@ -133,7 +133,7 @@ def test_the_search_text_matches_anywhere_in_a_name() -> None:
 
 
 def test_search_ignores_case() -> None:
-    """A search for `MM` in all rows finds three events, of which the kernel is the longest; in the stream, one."""
+    """A search for `MM` finds three events in all rows, the longest being the kernel, and one event in the stream."""
     index = timeline_index(two_threads().ranks[0])
     everywhere, on_stream = search(index, [0, 1, 2], "MM"), search(index, [2], "mm")
 

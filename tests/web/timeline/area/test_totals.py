@@ -25,9 +25,10 @@ ALL = 2**40
 
 
 def job() -> Trace:
-    """Return two ranks, each with two kernels and a step of 100 µs with two `linear`, each around an `mm`.
+    """Return two ranks, each with two kernels and a step of 100 µs.
 
-    On rank 1, operators and kernels take twice as long.
+    The step contains two `linear` operators, each of which contains an `mm`. On rank 1, operators and kernels take
+    twice as long.
     """
     builder = TraceBuilder(base_time_ns=1_000_000)
     for rank, times in ((0, 1), (1, 2)):
@@ -46,14 +47,14 @@ def areas(*ranks: int, start_us: int = 0, end_us: int = 1_000, rows: tuple[int, 
 
 
 def totals_of(trace: Trace, chosen: list[Area]) -> dict[tuple[str, str], list[int]]:
-    """Return count, total, self, mean, min and max for each name and kind, in µs."""
+    """Return {(name, kind): [count, total, self, mean, min, max]}, with times in µs."""
     table = area_totals(lambda rank: timeline_index(trace.ranks[rank]), chosen)
     rows = totals_answer(table, "self_ns")["rows"]
     return {(name, kind): [numbers[0], *(ns // 1_000 for ns in numbers[1:6])] for name, kind, *numbers in rows}
 
 
 def paths_of(trace: Trace, chosen: list[Area]) -> dict[str, list[int]]:
-    """Return total and self in µs, and the count, for each path."""
+    """Return {path: [total, self, count]}, with times in µs."""
     answer = flames_answer(area_flames(lambda rank: timeline_index(trace.ranks[rank]), chosen))
     paths: list[str] = []
     for outer, name, *_ in answer["paths"]:
@@ -88,7 +89,7 @@ def test_totals_of_several_ranks_are_one_table() -> None:
 
 
 def test_only_the_part_inside_counts() -> None:
-    """In the area from 15 to 55 µs, the step has 40 µs, each `linear` 5 µs, and the first kernel 10 µs."""
+    """An area from 15 to 55 µs counts 40 µs of the step, 5 µs of each `linear`, and all 10 µs of the first kernel."""
     inside = totals_of(job(), areas(0, start_us=15, end_us=55))
 
     assert inside["step", "user annotation"] == [1, 40, 30, 40, 40, 40]
@@ -124,7 +125,7 @@ def test_a_mean_is_rounded_to_whole_nanoseconds() -> None:
 
 
 def test_a_flame_graph_merges_events_by_path() -> None:
-    """Both operators of both ranks form one block below the step; kernels are not in a flame graph."""
+    """Operators with the same path form one block, over all ranks; a flame graph contains no kernels."""
     assert paths_of(job(), areas(0, 1)) == {
         "step": [200, 140, 2],
         "step/linear": [60, 36, 4],
@@ -144,7 +145,7 @@ def test_a_flame_graph_of_streams_is_empty() -> None:
 
 
 def test_narrow_paths_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
-    """If there are too many paths to draw, the answer has the widest paths and says how many others there are."""
+    """If there are too many paths to draw, the answer lists only the widest paths and counts the others."""
     monkeypatch.setattr(flames, "MOST_FLAMES", 1)
     builder = (
         TraceBuilder().operator("long", start_us=0, duration_us=10_000).operator("short", start_us=5, duration_us=1)

@@ -8,7 +8,7 @@ from holotrace.web.timeline.navigation.busy import PARTS, busy_answer
 
 
 def answered(builder: TraceBuilder) -> tuple[str, list[int]]:
-    """Return whether `device` or `host` rows are used, and the busy percentage of each part of the recording."""
+    """Return which rows are counted (`device` or `host`), and the busy percentage of each part of the recording."""
     answer = busy_answer(timeline_index(builder.build().ranks[0]))
     assert len(answer["percent"]) == PARTS
     return answer["of"], answer["percent"]
@@ -26,7 +26,7 @@ def test_streams_that_work_at_once_count_once() -> None:
 
 
 def test_without_a_device_operators_count() -> None:
-    """Nested operators make the first quarter 100 % busy, and the rest is 0 %; Python functions are ignored."""
+    """Nested operators make the first quarter 100 % busy; Python functions are ignored, so the rest is 0 % busy."""
     builder = TraceBuilder().python("main", start_us=0, duration_us=1_024)
     builder.operator("aten::linear", start_us=0, duration_us=256).operator("aten::mm", start_us=10, duration_us=100)
 

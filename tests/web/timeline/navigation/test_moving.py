@@ -191,7 +191,10 @@ def test_a_copied_link_shows_the_same(url, browser) -> None:
 
 @pytest.mark.slow
 def test_the_window_of_the_address_comes_before_the_zoom_to_its_event(url, browser) -> None:
-    """With `window=` in the address, the event is selected without zooming; key `0` shows all and removes `window`."""
+    """With `window=` in the address, the event is selected without zooming to it.
+
+    Key `0` shows the whole recording and removes `window` from the address.
+    """
     with visit(browser, f"{url}&ranks=0{WINDOW}&find=gemm") as seen:
         Drawn(seen, ranks=1)
         seen.page.wait_for_function("() => location.search.includes('event=')")

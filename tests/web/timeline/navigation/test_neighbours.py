@@ -40,20 +40,20 @@ def events(of: str, by: int, rows=ROWS) -> list[tuple[str, int]]:
 
 
 def test_the_row_is_followed_in_time() -> None:
-    """From the first event on, the events of stream 7 are visited; from the last one back, the events of stream 8."""
+    """The walk stays on one row: forwards from the first event on stream 7, backwards from the last on stream 8."""
     assert events("row", 1) == [("gemm", 0), ("relu", 10), ("gemm", 30)]
     assert events("row", -1) == [("relu", 40), ("gemm", 20)]
 
 
 def test_the_name_is_followed_over_the_rows() -> None:
-    """Events with one name are visited by start on all visible rows; hidden rows are skipped."""
+    """Events with the same name are visited in order of their starts, on all visible rows; hidden rows are skipped."""
     assert events("name", 1) == [("gemm", 0), ("gemm", 20), ("gemm", 30)]
     assert events("name", -1) == [("relu", 40), ("relu", 10)]
     assert events("name", 1, rows=[0]) == [("gemm", 0), ("gemm", 30)]
 
 
 def test_the_number_counts_from_one() -> None:
-    """The second of three gemm kernels is number 2 of 3; the third has no next kernel and stays number 3."""
+    """The second of three gemm kernels is number 2 of 3; after the third, no kernel follows, and the number stays 3."""
     first = int(INDEX.event_index[INDEX.events.start.argmin()])
     second = neighbour(INDEX, first, 1, of="name", rows=ROWS)
     last = neighbour(INDEX, first, 2, of="name", rows=ROWS)

@@ -16,7 +16,7 @@ BASE = 1_700_000_000_000_000_000
 
 
 def job(ranks: int = 2) -> Trace:
-    """Return ranks with one kernel of 5 µs, 10 µs after the start."""
+    """Return ranks with one kernel each, which starts after 10 µs and takes 5 µs."""
     builder = TraceBuilder(base_time_ns=BASE)
     for rank in range(ranks):
         builder.rank(rank).kernel("<b>gemm</b>\n", start_us=10, duration_us=5, launch_us=0)
@@ -37,7 +37,10 @@ def test_rows_are_texts_with_all_digits() -> None:
 
 
 def test_a_row_is_an_event_or_a_time() -> None:
-    """A row with `event_index` links to the event, a row with only `start_ns` to the time, any other to nothing."""
+    """A row with a rank and `event_index` links to the event, and one with a rank and `start_ns` to the time.
+
+    In a job of several ranks, a row has no link if its rank is missing or unknown.
+    """
     event = sql_answer(job(), "SELECT rank, event_index, start_ns FROM kernels WHERE rank = 1")
     time = sql_answer(job(), "SELECT rank, start_ns, duration_ns FROM kernels ORDER BY rank")
     start = sql_answer(job(), "SELECT rank, start_ns FROM kernels WHERE rank = 0")
@@ -93,7 +96,7 @@ def test_a_limit_names_the_command_that_has_none(monkeypatch: pytest.MonkeyPatch
 
 
 def test_the_views_are_listed() -> None:
-    """Every view is listed with its columns, beginning with the rank."""
+    """Every view is listed with its columns, the first of which is `rank`."""
     views = {view["name"]: view["columns"] for view in views_answer()}
 
     assert views["kernels"][:4] == ["rank", "event_index", "start_ns", "end_ns"]

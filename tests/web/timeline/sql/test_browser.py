@@ -47,7 +47,7 @@ def test_a_row_of_an_answer_leads_to_its_event(url, browser) -> None:
 
 @pytest.mark.slow
 def test_a_time_without_an_event_is_shown(url, browser) -> None:
-    """A row with a rank and a time can be shown; a row without either has no button."""
+    """A row with a rank and a time can be shown on the timeline; a row without rank and time has no button."""
     with visit(browser, url) as seen:
         drawn = Drawn(seen)
         seen.page.get_by_role("button", name="SQL").click()
@@ -63,7 +63,7 @@ def test_a_time_without_an_event_is_shown(url, browser) -> None:
 
 @pytest.mark.slow
 def test_a_wrong_query_gets_its_reason(url, browser) -> None:
-    """An invalid query stays in the box with the reason beside it; a query in the address waits for *run*."""
+    """An invalid query stays in the box with the reason beside it; a query in the address runs only on a click."""
     with visit(browser, f"{url}&sql=SELECT+nothing+FROM+kernels") as seen:
         drawn = Drawn(seen)
         seen.page.get_by_role("button", name="SQL").click()
