@@ -147,7 +147,7 @@ def below(nodes: list[dict[str, Any]]) -> list[tuple[str, int, int, int]]:
 
 
 def test_the_whole_first_tree(answered):
-    """If the golden has a tree, the nodes of our first tree, including backward modules, equal the golden's."""
+    """If the golden file has a tree, it equals our first tree, including the nodes of backward modules."""
     expected = answered.view("tree")
     if expected is None:
         return

@@ -91,7 +91,7 @@ def kernel_time() -> tuple[Theirs, Ours]:
 
 
 def computing(frame: pd.DataFrame, *, others: bool) -> pd.Series[Any]:
-    """Return rank 0's computation row `others` if `others` is true, else that of the kernel with the largest sum."""
+    """Return a row of rank 0's computation: the one named "others" if `others` is true, else the one with the largest sum."""
     chosen = frame[(frame["rank"] == 0) & (frame["kernel_type"] == "COMPUTATION")]
     chosen = chosen[(chosen["name"] == "others") == others]
     return chosen.sort_values("sum (us)", ascending=False, kind="stable").iloc[0]
@@ -351,7 +351,7 @@ ASKED_BY_HAND: dict[str, tuple[str, Callable[[Path, Path], str]]] = {
         lambda real_traces, _: rows(TraceDiff.compare_traces(*[str(real_traces / "critical_path" / "alexnet")] * 2)),
     ),
 }
-"""{example on the page: (HTA's answer, function from the traces and an empty folder to holotrace's answer)}."""
+"""{example on the page: (HTA's answer, a function that returns holotrace's)}; its arguments are the traces and an empty folder."""
 
 
 @pytest.fixture(scope="module", autouse=True)

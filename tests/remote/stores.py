@@ -95,7 +95,7 @@ def _s3_stranger(environment: dict[str, str]) -> Iterator[dict[str, str]]:
 
 @contextmanager
 def gcs(folder: Path) -> Iterator[Store]:
-    """Start fake-gcs-server, which accepts every request, but not the login of an unknown user."""
+    """Start fake-gcs-server, which answers requests without checking credentials; only the login of an unknown user fails."""
     port = free_port()
     endpoint = f"http://{HERE}:{port}"
     command = [installed("fake-gcs-server"), "-scheme", "http", "-host", HERE, "-port", str(port)]

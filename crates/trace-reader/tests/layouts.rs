@@ -177,7 +177,7 @@ fn events() -> impl Strategy<Value = String> {
     })
 }
 
-/// Return all tables of a text, and its health.
+/// Read the whole trace in `text`, and return its tables and its health.
 fn read_whole(text: &[u8], chunk_bytes: usize) -> (Vec<RecordBatch>, Value) {
     let mut sink = MemorySink::default();
     let options = Options { chunk_bytes: NonZeroUsize::new(chunk_bytes), ..Options::default() };

@@ -118,8 +118,8 @@ def gap_begins(start_ns: Int64Array, end_ns: Int64Array, group_starts: Sequence[
         group_starts: row of the first interval of each group; groups are contiguous.
 
     Returns:
-        The latest end of the earlier intervals of the group, but at most the start of the interval. If there is no gap,
-        or the interval is the first of its group, the result is the start of the interval.
+        For each interval: the latest end of the earlier intervals of its group, but at most its own start. If there is
+        no gap, or if the interval is the first of its group, this is its own start.
     """
     begins = start_ns.copy()
     for first, last in pairwise([*map(int, group_starts), len(start_ns)]):

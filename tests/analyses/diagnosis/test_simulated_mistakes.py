@@ -133,7 +133,7 @@ LONG = {
 
 @pytest.mark.parametrize("rule", slow_except(MISTAKES, MISTAKES.keys() - LONG))
 def test_each_rule_finds_its_mistake(rule, tmp_path):
-    """A simulated job with one mistake has a finding of the matching rule, which is not part of another finding."""
+    """For a simulated job with one mistake, the matching rule reports a finding of its own, not merged into another one."""
     assert rule in rules_of(MISTAKES[rule], tmp_path, only_first=rule == "exposed_on_one_rank")
 
 

@@ -128,7 +128,7 @@ def test_annotations_of_the_host_count_only_without_kernels() -> None:
 
 
 def test_a_group_without_ranks_is_known_only_as_the_whole_job() -> None:
-    """Each process numbers groups itself, so a group without recorded ranks is unknown unless it contains all ranks."""
+    """Each process assigns its own group numbers, so a group without recorded ranks is unknown unless it contains all ranks."""
     without = {"Process Group Ranks": None}
     builder = TraceBuilder().collective(start_us=0, duration_us=1, args=without)
     builder.collective(

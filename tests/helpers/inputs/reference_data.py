@@ -43,7 +43,10 @@ class SmallSet(type(Path())):  # type: ignore[misc]  # the class of a path depen
 
 
 def folder_of(kind: str) -> Path:
-    """Return the large set's folder, named by the variable or beside the repository, or else the small set's folder."""
+    """Return the folder of the large set if it exists, else that of the small set.
+
+    An environment variable names the folder of the large set; by default, it is beside the repository.
+    """
     large = Path(os.environ.get(VARIABLES[kind]) or BESIDE_THE_REPOSITORY / kind)
     return large if large.is_dir() else SmallSet(small_folder_of(kind))
 

@@ -238,7 +238,7 @@ def test_open_traces_are_bounded(tmp_path, monkeypatch) -> None:
 
 
 def test_memory_is_counted_in_pages_of_this_system(monkeypatch) -> None:
-    """Resident memory is counted in the page size of the system, such as 4 or 64 KiB."""
+    """Resident memory is computed from the system's page size, such as 4 or 64 KiB."""
     held = {}
     for page_bytes in (4_096, 65_536):
         monkeypatch.setattr(memory.os, "sysconf", lambda name, size=page_bytes: {"SC_PAGE_SIZE": size}[name])

@@ -80,7 +80,7 @@ pub(crate) enum Begin {
     Anywhere,
 }
 
-/// The text at the end of a chunk.
+/// Where a chunk ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum End {
     /// The middle of the file; an event may continue in the next chunk.

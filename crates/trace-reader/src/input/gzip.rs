@@ -70,7 +70,7 @@ impl<R: BufRead> Stream<R> for Member<R> {
         error.to_string() == GZIP_MISMATCH
     }
 
-    /// Checks the magic bytes, the method, the flags, the compression level and the system, because compressed data may
+    /// Checks the magic bytes, the method, the flags, the compression level and the operating system, because compressed data may
     /// contain the magic bytes by chance (<https://www.rfc-editor.org/rfc/rfc1952#page-5>).
     fn begins_with(bytes: &[u8]) -> bool {
         match bytes {

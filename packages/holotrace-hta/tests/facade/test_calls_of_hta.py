@@ -79,7 +79,7 @@ WITH_UNKNOWN_RANK_OR_STEP = ("compare_traces.bad_rank", "compare_traces.bad_iter
 """Calls with a rank or step that the trace lacks; the error lists the existing ones."""
 
 Job = tuple[TraceAnalysis, list[int], Path]
-"""The analyzer, the ranks of a call, and a folder to write to."""
+"""The analyzer, the ranks to pass to a call, and a folder to write to."""
 
 
 def series(job: Job) -> dict[int, pd.DataFrame]:

@@ -233,7 +233,7 @@ def collectives(trace: Trace, *, steps: Sequence[int] | None = None, executor: E
 
 
 def plan(*, steps: Sequence[int] | None = None) -> Plan[OfRank, Collectives]:
-    """Return `collectives` in two parts: one runs on each rank, the other combines the results of the ranks."""
+    """Return the two functions of `collectives`: one runs on each rank, the other combines the results of the ranks."""
     return Plan(of_rank, partial(_combine, steps=steps))
 
 

@@ -74,7 +74,7 @@ def communication_overlap(trace: Trace, *, executor: Executor = IN_PROCESS) -> C
 
 
 def plan() -> Plan[tuple[int, int], CommunicationOverlap]:
-    """Return `communication_overlap` in two parts: one runs on each rank, the other combines the results of the ranks."""
+    """Return the two functions of `communication_overlap`: one runs on each rank, the other combines the results of the ranks."""
     return Plan(_one_rank, _combine)
 
 

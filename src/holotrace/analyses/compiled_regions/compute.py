@@ -197,7 +197,7 @@ def compiled_regions(
 
 
 def plan(*, compile_log: Address | None = None) -> Plan[_Partial, CompiledRegions]:
-    """Return `compiled_regions` in two parts: one runs on each rank, the other combines the results of the ranks."""
+    """Return the two functions of `compiled_regions`: one runs on each rank, the other combines the results of the ranks."""
     logs = CompileLogs() if compile_log is None else read_compile_logs(compile_log)
     return Plan(partial(_one_rank, logs=logs), _combine)
 

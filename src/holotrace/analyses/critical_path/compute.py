@@ -177,7 +177,7 @@ def plan(
     data_loading: Sequence[str] = DATA_LOADING,
     segment_limit: int = 2_000,
 ) -> Plan[_Partial, CriticalPath]:
-    """Return `critical_path` in two parts: one runs on each rank, the other combines the results of the ranks."""
+    """Return the two functions of `critical_path`: one runs on each rank, the other combines the results of the ranks."""
     _check(segment_limit)
     window = {"annotation": annotation, "instance": instance, "time_range_ns": time_range_ns}
     one_rank = partial(_one_rank, window=window, data_loading=tuple(data_loading), segment_limit=segment_limit)

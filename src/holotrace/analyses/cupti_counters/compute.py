@@ -112,7 +112,7 @@ def cupti_counters(trace: Trace, *, executor: Executor = IN_PROCESS) -> CuptiCou
 
 
 def plan() -> Plan[_Partial, CuptiCounters]:
-    """Return `cupti_counters` in two parts: one runs on each rank, the other combines the results of the ranks."""
+    """Return the two functions of `cupti_counters`: one runs on each rank, the other combines the results of the ranks."""
     return Plan(_one_rank, _combine)
 
 

@@ -142,7 +142,7 @@ def plan_for(trace: Trace) -> Plan[dict[str, Any], Diagnosis]:
 
 
 def plan() -> Plan[dict[str, Any], Diagnosis]:
-    """Return `diagnosis` in two parts: one runs on each rank, the other combines the results of the ranks."""
+    """Return the two functions of `diagnosis`: one runs on each rank, the other combines the results of the ranks."""
     return _plan(ANALYSES_OF_JOBS)
 
 

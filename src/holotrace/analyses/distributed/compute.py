@@ -134,7 +134,7 @@ def distributed(trace: Trace, *, compat: Compat | None = None, executor: Executo
 
 
 def plan(*, compat: Compat | None = None) -> Plan[_Partial, Distributed]:
-    """Return `distributed` in two parts: one runs on each rank, the other combines the results of the ranks."""
+    """Return the two functions of `distributed`: one runs on each rank, the other combines the results of the ranks."""
     attribution = attribution_of(compat)
     one_rank = partial(_one_rank, attribution=attribution)
     return Plan(one_rank, partial(_combine, attribution=attribution))

@@ -150,7 +150,7 @@ def gpu_summary(
 
 
 def plan(*, parts: int = 100, compat: Compat | None = None) -> Plan[_Partial, GpuSummary]:
-    """Return `gpu_summary` in two parts: one runs on each rank, the other combines the results of the ranks."""
+    """Return the two functions of `gpu_summary`: one runs on each rank, the other combines the results of the ranks."""
     if parts < 1:
         message = f"parts={parts} is below 1"
         raise InvalidOptionError(message)

@@ -113,7 +113,7 @@ def idle_time(trace: Trace, *, gap_threshold_ns: int = 30_000, executor: Executo
 
 
 def plan(*, gap_threshold_ns: int = 30_000) -> Plan[_Partial, IdleTime]:
-    """Return `idle_time` in two parts: one runs on each rank, the other combines the results of the ranks."""
+    """Return the two functions of `idle_time`: one runs on each rank, the other combines the results of the ranks."""
     if gap_threshold_ns < 0:
         message = f"gap_threshold_ns={gap_threshold_ns} is negative"
         raise InvalidOptionError(message)

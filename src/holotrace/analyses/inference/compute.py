@@ -237,7 +237,7 @@ def inference(
 
 
 def plan(*, device: str | None = None, patterns: Sequence[str] | None = None) -> Plan[InferenceRank, Inference]:
-    """Return `inference` in two parts: one runs on each rank, the other combines the results of the ranks."""
+    """Return the two functions of `inference`: one runs on each rank, the other combines the results of the ranks."""
     if device is not None and device_named(device) is None:
         message = f"inference: the device table does not contain {device!r}; add it with add_device"
         raise InvalidOptionError(message)

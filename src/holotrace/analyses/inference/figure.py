@@ -51,7 +51,7 @@ def plot_inference(result: Inference, *, theme: Theme = "light") -> go.Figure:
 
 
 def _means(result: Inference) -> pl.DataFrame:
-    """Return the parts of the mean step of each kind and batch or, if there are many batches, of each kind."""
+    """Return the parts of the mean step, for each kind and batch; if there are many batches, for each kind only."""
     keys = ["kind", "is_draft", "request_count"]
     has_few = result.per_batch.select(keys).n_unique() <= MOST_ROWS
     rows = result.per_batch if has_few else result.per_kind.with_columns(pl.lit(None, pl.Int64).alias("request_count"))

@@ -20,7 +20,7 @@ PARTS = {
     "launch_idle_ns": "launch",
     "host_idle_ns": "host",
 }
-"""The parts of a step, in order of priority, each with what bounds a step if this part is the largest.
+"""The parts of a step in order of priority, and for each part the bottleneck to report if it is the largest.
 
 The last part is all time that no other part covers.
 """

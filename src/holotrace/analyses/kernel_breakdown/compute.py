@@ -96,7 +96,7 @@ def kernel_breakdown(trace: Trace, *, executor: Executor = IN_PROCESS) -> Kernel
 
 
 def plan() -> Plan[_Partial, KernelBreakdown]:
-    """Return `kernel_breakdown` in two parts: one runs on each rank, the other combines the results of the ranks."""
+    """Return the two functions of `kernel_breakdown`: one runs on each rank, the other combines the results of the ranks."""
     return Plan(_one_rank, _combine)
 
 

@@ -98,7 +98,7 @@ def kernel_sequences(
 
 
 def plan(*, operator_name: str | None = None, min_kernel_count: int = 3) -> Plan[_Partial, KernelSequences]:
-    """Return `kernel_sequences` in two parts: one runs on each rank, the other combines the results of the ranks."""
+    """Return the two functions of `kernel_sequences`: one runs on each rank, the other combines the results of the ranks."""
     options = checked(operator_name, min_kernel_count)
     return Plan(partial(_one_rank, options=options), partial(_combine, options=options))
 

@@ -101,7 +101,7 @@ def kernels(trace: Trace, *, compat: Compat | None = None, executor: Executor = 
 
 
 def plan(*, compat: Compat | None = None) -> Plan[_Partial, Kernels]:
-    """Return `kernels` in two parts: one runs on each rank, the other combines the results of the ranks."""
+    """Return the two functions of `kernels`: one runs on each rank, the other combines the results of the ranks."""
     return Plan(partial(_one_rank, attribution=attribution_of(compat)), _combine)
 
 

@@ -164,7 +164,7 @@ def launch_statistics(
 def plan(
     *, runtime_cutoff_ns: int = 50_000, delay_cutoff_ns: int = 100_000, include_launches: bool = False
 ) -> Plan[_Partial, LaunchStatistics]:
-    """Return `launch_statistics` in two parts: one runs on each rank, the other combines the results of the ranks."""
+    """Return the two functions of `launch_statistics`: one runs on each rank, the other combines the results of the ranks."""
     for name, cutoff in (("runtime_cutoff_ns", runtime_cutoff_ns), ("delay_cutoff_ns", delay_cutoff_ns)):
         if cutoff < 0:
             message = f"{name}={cutoff} is negative"

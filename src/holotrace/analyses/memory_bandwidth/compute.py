@@ -105,7 +105,7 @@ def memory_bandwidth(trace: Trace, *, executor: Executor = IN_PROCESS) -> Memory
 
 
 def plan() -> Plan[_Partial, MemoryBandwidth]:
-    """Return `memory_bandwidth` in two parts: one runs on each rank, the other combines the results of the ranks."""
+    """Return the two functions of `memory_bandwidth`: one runs on each rank, the other combines the results of the ranks."""
     return Plan(_one_rank, _combine)
 
 

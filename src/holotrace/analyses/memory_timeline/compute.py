@@ -142,7 +142,7 @@ def memory_timeline(trace: Trace, *, executor: Executor = IN_PROCESS) -> MemoryT
 
 
 def plan() -> Plan[_Partial, MemoryTimeline]:
-    """Return `memory_timeline` in two parts: one runs on each rank, the other combines the results of the ranks."""
+    """Return the two functions of `memory_timeline`: one runs on each rank, the other combines the results of the ranks."""
     return Plan(_one_rank, _combine)
 
 

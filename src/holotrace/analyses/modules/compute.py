@@ -102,7 +102,7 @@ def modules(trace: Trace, *, compat: Compat | None = None, executor: Executor = 
 
 
 def plan(*, compat: Compat | None = None) -> Plan[_Partial, Modules]:
-    """Return `modules` in two parts: one runs on each rank, the other combines the results of the ranks."""
+    """Return the two functions of `modules`: one runs on each rank, the other combines the results of the ranks."""
     return Plan(partial(_one_rank, attribution=attribution_of(compat)), _combine)
 
 

@@ -100,7 +100,7 @@ def operator_kernels(trace: Trace, *, include_memory: bool = False, executor: Ex
 
 
 def plan(*, include_memory: bool = False) -> Plan[_Partial, OperatorKernels]:
-    """Return `operator_kernels` in two parts: one runs on each rank, the other combines the results of the ranks."""
+    """Return the two functions of `operator_kernels`: one runs on each rank, the other combines the results of the ranks."""
     one_rank = partial(_one_rank, include_memory=include_memory)
     return Plan(one_rank, _combine)
 

@@ -141,7 +141,7 @@ def operator_memory(
 def plan(
     *, start_ns: int | None = None, end_ns: int | None = None, compat: Compat | None = None
 ) -> Plan[_Partial, OperatorMemory]:
-    """Return `operator_memory` in two parts: one runs on each rank, the other combines the results of the ranks."""
+    """Return the two functions of `operator_memory`: one runs on each rank, the other combines the results of the ranks."""
     window, attribution = TimeWindow(start_ns, end_ns), attribution_of(compat)
     return Plan(partial(_one_rank, window=window, attribution=attribution), _combine)
 

@@ -127,7 +127,7 @@ def operators(trace: Trace, *, compat: Compat | None = None, executor: Executor 
 
 
 def plan(*, compat: Compat | None = None) -> Plan[_Partial, Operators]:
-    """Return `operators` in two parts: one runs on each rank, the other combines the results of the ranks."""
+    """Return the two functions of `operators`: one runs on each rank, the other combines the results of the ranks."""
     return Plan(partial(_one_rank, attribution=attribution_of(compat)), _combine)
 
 

@@ -161,7 +161,7 @@ def parallelism(trace: Trace, *, executor: Executor = IN_PROCESS) -> Parallelism
 
 
 def plan() -> Plan[ParallelRank, Parallelism]:
-    """Return `parallelism` in two parts: one runs on each rank, the other combines the results of the ranks."""
+    """Return the two functions of `parallelism`: one runs on each rank, the other combines the results of the ranks."""
     return Plan(parallel_rank, _combine)
 
 

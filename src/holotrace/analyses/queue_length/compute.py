@@ -120,7 +120,7 @@ def queue_length(trace: Trace, *, full_length: int = 1_024, executor: Executor =
 
 
 def plan(*, full_length: int = 1_024) -> Plan[_Partial, QueueLength]:
-    """Return `queue_length` in two parts: one runs on each rank, the other combines the results of the ranks."""
+    """Return the two functions of `queue_length`: one runs on each rank, the other combines the results of the ranks."""
     if full_length < 1:
         message = f"full_length={full_length} is below 1"
         raise InvalidOptionError(message)

@@ -157,7 +157,7 @@ def roofline(trace: Trace, *, device: str | None = None, executor: Executor = IN
 
 
 def plan(*, device: str | None = None) -> Plan[_Partial, Roofline]:
-    """Return `roofline` in two parts: one runs on each rank, the other combines the results of the ranks."""
+    """Return the two functions of `roofline`: one runs on each rank, the other combines the results of the ranks."""
     if device is not None and device_named(device) is None:
         message = f"roofline: the device table does not contain {device!r}; add it with add_device"
         raise InvalidOptionError(message)

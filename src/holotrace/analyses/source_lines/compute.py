@@ -131,7 +131,7 @@ def source_lines(
 
 
 def plan(*, libraries: Sequence[str] | None = None) -> Plan[_Partial, SourceLines]:
-    """Return `source_lines` in two parts: one runs on each rank, the other combines the results of the ranks."""
+    """Return the two functions of `source_lines`: one runs on each rank, the other combines the results of the ranks."""
     return Plan(partial(_one_rank, libraries=tuple(libraries or ())), _combine)
 
 

@@ -174,7 +174,10 @@ def _per_callee(known: HostLines, host: pl.DataFrame, work: pl.DataFrame) -> pl.
 
 
 def _named_callees(rank_trace: RankTrace, known: HostLines, table: pl.DataFrame) -> pl.DataFrame:
-    """Replace callee rows by names without addresses and module numbers, and add up rows with equal names."""
+    """Replace the row number in `callee` by the callee's name, and add up the rows of a line with the same name.
+
+    Names are shown without addresses and module numbers.
+    """
     names = gathered(known.ranges["name"], table["callee"].to_numpy())
     distinct = names.unique().drop_nulls()
     texts = pl.DataFrame({"name": distinct, "text": shown_names(rank_trace.texts(distinct))})

@@ -139,7 +139,7 @@ def step_time(
 
 
 def plan(*, annotation: str | None = None, compat: Compat | None = None) -> Plan[_Partial, StepTime]:
-    """Return `step_time` in two parts: one runs on each rank, the other combines the results of the ranks."""
+    """Return the two functions of `step_time`: one runs on each rank, the other combines the results of the ranks."""
     attribution = attribution_of(compat)
     attribution.check_annotation(annotation)
     one_rank = partial(_one_rank, annotation=annotation, attribution=attribution)

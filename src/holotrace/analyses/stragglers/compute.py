@@ -169,7 +169,7 @@ def stragglers(
 def plan(
     *, steps: Sequence[int] | None = None, annotation: str | None = None, by_durations: bool = False
 ) -> Plan[_Partial, Stragglers]:
-    """Return `stragglers` in two parts: one runs on each rank, the other combines the results of the ranks.
+    """Return the two functions of `stragglers`: one runs on each rank, the other combines the results of the ranks.
 
     With `by_durations`, a rank's wait in a collective is its call's duration minus the shortest duration, as in HTA.
     """

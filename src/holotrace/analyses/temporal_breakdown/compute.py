@@ -97,7 +97,7 @@ def temporal_breakdown(trace: Trace, *, executor: Executor = IN_PROCESS) -> Temp
 
 
 def plan() -> Plan[_Partial, TemporalBreakdown]:
-    """Return `temporal_breakdown` in two parts: one runs on each rank, the other combines the results of the ranks."""
+    """Return the two functions of `temporal_breakdown`: one runs on each rank, the other combines the results of the ranks."""
     return Plan(_one_rank, _combine)
 
 

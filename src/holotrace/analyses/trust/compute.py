@@ -100,7 +100,7 @@ def trust(trace: Trace, *, executor: Executor = IN_PROCESS) -> Trust:
 
 
 def plan() -> Plan[ExaminedRank, Trust]:
-    """Return `trust` in two parts: one runs on each rank, the other combines the results of the ranks."""
+    """Return the two functions of `trust`: one runs on each rank, the other combines the results of the ranks."""
     return Plan(examined_rank, _combine)
 
 

@@ -154,7 +154,7 @@ def user_annotations(
 
 
 def plan(*, allow: Sequence[str] | None = None, merge_steps: bool = False) -> Plan[_Partial, UserAnnotations]:
-    """Return `user_annotations` in two parts: one runs on each rank, the other combines the results of the ranks."""
+    """Return the two functions of `user_annotations`: one runs on each rank, the other combines the results of the ranks."""
     patterns = None if allow is None else tuple(map(_compiled, allow))
     one_rank = partial(_one_rank, patterns=patterns, merge_steps=merge_steps)
     return Plan(one_rank, partial(_combine, allow=allow))

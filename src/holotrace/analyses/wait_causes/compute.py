@@ -163,7 +163,7 @@ def wait_causes(
 
 
 def plan(*, steps: Sequence[int] | None = None, annotation: str | None = None) -> Plan[WaitingRank, WaitCauses]:
-    """Return `wait_causes` in two parts: one runs on each rank, the other combines the results of the ranks."""
+    """Return the two functions of `wait_causes`: one runs on each rank, the other combines the results of the ranks."""
     return Plan(partial(waiting_rank, annotation=annotation), partial(_combine, steps=steps, annotation=annotation))
 
 

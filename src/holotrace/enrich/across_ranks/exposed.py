@@ -84,7 +84,7 @@ def _pieces(calls: pl.DataFrame, priority: Sequence[str]) -> pl.DataFrame:
 
 
 def _painted(bounds: Int64Array, pieces: pl.DataFrame) -> Int64Array:
-    """Return, for each segment between two bounds, the last row of `pieces` that covers it; -1 if no row does."""
+    """Return, for each segment between consecutive bounds, the last row of `pieces` that covers it; -1 if no row does."""
     owner = np.full(max(0, len(bounds) - 1), -1, np.int64)
     first = np.searchsorted(bounds, pieces["start_ns"].to_numpy()).tolist()
     last = np.searchsorted(bounds, pieces["end_ns"].to_numpy()).tolist()

@@ -127,7 +127,7 @@ RULES: tuple[Rule, ...] = (
     Rule(
         r"tensor\d+x\d+x\d+|(?<![a-zA-Z])(wmma_|sp_?)?tensorop_|OpClass(Wmma)?TensorOp|Mma\w{0,99}TensorOp|m(8|16)n8k(4|8|16|32|64)(?!\d)",
         "tensor",
-        "xmma writes tensor16x8x16, CUTLASS tensorop and OpClassTensorOp, tinygemm m16n8k16",
+        "tensor16x8x16 in names of xmma; tensorop or OpClassTensorOp in names of CUTLASS; m16n8k16 in names of tinygemm",
     ),
     Rule(
         r"SM(7[05]|8\d|9\d|1[012]\d)_(MMA_|U?\d+x\d+x\d+|SPARSE)|GMMA::|UMMA::|"

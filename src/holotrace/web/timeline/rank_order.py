@@ -14,8 +14,8 @@ from holotrace.units import duration_text
 from holotrace.web.session.session import Scope, Session
 
 MOST_COMPARED_BYTES = 1 << 30
-"""Maximum size of a run whose files are read to compare its ranks; the order of larger runs stays empty until
-another page has compared their ranks."""
+"""Maximum size of a run whose files are read to compare its ranks; for larger runs, the rank order stays empty until
+another page has compared the ranks."""
 
 _ANALYSIS = "stragglers"
 _LEAST_RANKS = 3

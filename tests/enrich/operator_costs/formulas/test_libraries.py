@@ -77,7 +77,7 @@ def test_products_in_a_batch() -> None:
 
 
 def test_sparse_weights_store_half() -> None:
-    """Two of every four weights are zero, so the product takes half of the operations and bytes."""
+    """Two of every four weights are zero, so the product needs half the operations, and the weights half the bytes."""
     inputs = A, SCALE_A, ([N, K // 2], FP8), ([N, K // 8], BYTE), SCALE_B
     cost = call("torchao::rowwise_scaled_linear_sparse_cutlass_f8f8", *inputs)
     assert (cost.flops, cost.bytes) == (FLOPS // 2, M * K + N * K // 2 + N * K // 8 + SCALES + RESULT)

@@ -30,7 +30,7 @@ def time_spent(
     histories: Mapping[int, Histories],
     causes: JobCauses,
 ) -> pl.DataFrame:
-    """Return how each call's rank has spent its time since the ranks of the communication last met.
+    """Return, for each call, how its rank spent the time since the ranks of the call last waited for each other.
 
     Args:
         matched: the calls that several ranks share.

@@ -230,7 +230,7 @@ def _latencies(window: JobWindow) -> npt.NDArray[np.float64]:
 
 
 def _replayed_ns(window: JobWindow, lengths: _Lengths) -> int:
-    """Return how long the window takes with these lengths of edges; binding edges keep their measured delays."""
+    """Return how long the window takes if its edges have these lengths; binding edges keep their measured delays."""
     graph = window.graph
     first = {rank: int(np.argmax(graph.rank == rank)) for rank in window.graphs}
     extra = len(graph.time_ns)

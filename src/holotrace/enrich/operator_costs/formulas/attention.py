@@ -305,7 +305,11 @@ def _result_bytes(arguments: Arguments, index: int) -> int:
 
 
 def _masked(dense: int, sizes: Attention, arguments: Arguments, causal: int | None) -> int:
-    """Return the operations that the mask leaves; argument `causal` is a boolean or the number of a mask (0: none)."""
+    """Return the operations that remain after masking.
+
+    `causal` is the index of the mask argument, which is a boolean or a type of mask (0: no mask); None if the operator
+    has no such argument.
+    """
     if causal is None or not _is_causal(arguments, causal):
         return dense
     if sizes.queries != sizes.keys:

@@ -22,7 +22,7 @@ from holotrace.units import percent_text, times_text
 _SOON_NS = 20_000
 """If a kernel starts more than this long after another kernel ended, it did not wait for that kernel."""
 _READY_NS = 30_000
-"""A kernel that was ready this long before another kernel ended waited neither for the host nor for its own stream."""
+"""If a kernel was ready more than this long before another kernel ended, it was not waiting for the host or its own stream."""
 _CLOCK_NOISE_NS = 1_000
 _OF_BEFORE = ("stream", "start_ns", "end_ns", "launch_start_ns", "last_use")
 """Columns of the run for which another run waits; they are kept with the suffix `_before`."""
