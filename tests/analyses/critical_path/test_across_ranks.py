@@ -56,7 +56,7 @@ def python_function(builder: TraceBuilder, name: str, *, start_us: float, durati
 
 
 def late_rank_1() -> TraceBuilder:
-    """Return a job: rank 1 computes until 60 µs, both ranks reduce until 70 µs, and rank 0 works until 90 µs."""
+    """Return a job: rank 1 computes until 60 µs, an all-reduce ends at 70 µs, and an operator of rank 0 at 90 µs."""
     builder = on_one_host(0, 1)
     for rank, busy_us, end_us in ((0, 20, 90), (1, 55, 72)):
         builder.rank(rank).step(1, 0, end_us, rank=rank)
@@ -70,7 +70,7 @@ def late_rank_1() -> TraceBuilder:
 
 
 def test_the_path_leads_from_the_last_rank_to_the_others() -> None:
-    """Rank 0 waits for rank 1 until 60 µs, so the path follows rank 1 until 60 µs."""
+    """Rank 0 waits for rank 1 until 60 µs, so the path is on rank 1 until 60 µs, then on rank 0."""
     result = across(late_rank_1().build())
     assert segments_us(result)[-4:] == [
         (1, "computation", "gemm", 5, 60),
@@ -220,7 +220,7 @@ def test_time_before_a_rank_recorded_is_unknown() -> None:
 
 
 def test_the_job_takes_the_last_step_but_one_that_all_ranks_recorded() -> None:
-    """Rank 1 recorded only steps 1 and 2, so the second-to-last step recorded by all ranks is step 1."""
+    """Rank 1 recorded only steps 1 and 2, so of the steps that all ranks recorded, the second-to-last is step 1."""
     builder = on_one_host(0, 1)
     for rank, last in ((0, 3), (1, 2)):
         builder.rank(rank)
@@ -255,7 +255,7 @@ def test_an_instance_that_a_rank_lacks_is_an_error() -> None:
 
 @pytest.fixture(scope="module")
 def straggling(tmp_path_factory: pytest.TempPathFactory) -> Trace:
-    """Return a simulated job of four ranks on two hosts; in each step, rank 3 computes for 1.5 ms longer."""
+    """Return a simulated job of four ranks on two hosts; in each step, rank 3 computes 1.5 ms longer than others."""
     folder = tmp_path_factory.mktemp("job")
     write_job(folder, ranks=4, steps=3, layers=2, ranks_per_host=2)
     return open_trace(folder, cache=False)
@@ -269,7 +269,7 @@ def test_a_simulated_straggler_is_on_the_path(straggling: Trace) -> None:
 
 
 def test_windows_may_be_annotations_steps_and_times(straggling: Trace) -> None:
-    """The window can be one step, two steps or the whole recording; the path gets longer in this order."""
+    """The window can be one step, two steps or the whole recording; each path is longer than the previous one."""
     lengths = [
         across(straggling, segment_limit=10**9, **options).steps["duration_ns"][0]
         for options in ({}, {"instance": (10, 11)}, {"annotation": ""})

@@ -35,7 +35,7 @@ def path_of(builder: TraceBuilder, **options) -> list[Segment]:
 
 
 def test_a_host_that_is_busy_bounds_the_step() -> None:
-    """The only kernel ends at 35 µs and the host works until 95 µs, so the path stays on the host."""
+    """The only kernel ends at 35 µs, but host operators run until 95 µs, so the path stays on the host."""
     builder = (
         TraceBuilder()
         .step(1, 0, 100)
@@ -106,7 +106,7 @@ def test_communication_that_computation_waits_for_bounds_the_step() -> None:
 
 
 def waits(stream: int, record: int) -> dict[str, int]:
-    """Return the args of a synchronisation in which another stream waits for a CUDA event recorded on `stream`."""
+    """Return the args of a Stream Wait Event; it makes another stream wait for a CUDA event recorded on `stream`."""
     return {"wait_on_stream": stream, "wait_on_cuda_event_record_corr_id": record}
 
 
@@ -208,7 +208,7 @@ def test_a_thread_that_does_little_in_a_gap_is_not_waited_for() -> None:
 
 
 def test_an_operator_that_a_backward_thread_works_in_waits_for_it() -> None:
-    """A compiled region (10 to 70 µs) waits for its backward pass on thread 2 (15 to 65 µs)."""
+    """A compiled region waits for its backward pass on thread 2, so the path goes through this pass."""
     builder = (
         TraceBuilder()
         .step(1, 0, 70)
@@ -356,7 +356,10 @@ def test_work_from_before_the_window_is_cut_to_it() -> None:
 
 
 def test_times_that_contradict_by_clock_noise_cut_the_path_and_are_counted() -> None:
-    """A synchronisation returns 1 µs before its kernel ends, so the path leaves the kernel early; a finding says so."""
+    """A synchronisation returns 1 µs before the end of the kernel that it waits for.
+
+    The path leaves the kernel when the call returns, and a finding says so.
+    """
     builder = (
         TraceBuilder()
         .step(1, 0, 60)
@@ -509,7 +512,7 @@ def test_every_rank_has_its_path() -> None:
 
 
 def test_an_empty_rank_has_a_finding_instead_of_rows() -> None:
-    """Rank 1 has no events and no row; the other ranks share one finding."""
+    """Rank 1 has no events, so a finding replaces its row; all other ranks share another finding."""
     builder = TraceBuilder()
     for rank in range(12):
         builder.rank(rank)
@@ -560,7 +563,7 @@ def test_an_empty_rank_is_an_error() -> None:
 
 
 def assert_accounts_for_its_window(path_graph: PathGraph) -> None:
-    """Assert that the path fills its window without gaps, has no slack, and takes as long as the window in a replay."""
+    """Assert that the path fills its window and has no slack, and that a replay takes as long as the window."""
     graph, segments = path_graph.graph, path_graph.segments
     start_ns, end_ns = segments["start_ns"].to_numpy(), segments["end_ns"].to_numpy()
     assert (start_ns[0], end_ns[-1]) == (graph.window_start_ns, graph.window_end_ns)
@@ -638,7 +641,7 @@ def test_every_path_accounts_for_its_window(builder: TraceBuilder, start_ns: int
 @pytest.mark.slow
 @given(jobs())
 def test_classes_sum_to_the_window(builder: TraceBuilder) -> None:
-    """The times of the classes, of the names and of the segments each sum to the length of the window."""
+    """Whether time is summed over classes, names or segments, the sum is the length of the window."""
     result = critical_path(builder.build())
 
     assert result.per_class["total_ns"].sum() == result.per_rank["duration_ns"].sum()
@@ -670,7 +673,10 @@ _WORKING_KINDS = (EventKind.CPU_OP, *DEVICE_WORK_KINDS)
 
 @pytest.mark.slow
 def test_every_real_trace_with_operators_or_kernels_has_a_path(real_traces) -> None:
-    """Each rank has a path for a step and for the whole recording; a replay is at most 1 % longer than the path."""
+    """Each rank has a path for a step and a path for the whole recording.
+
+    Replaying the dependency graph takes at most 1 % longer than the recorded time.
+    """
     count = 0
     for rank_trace in _all_ranks(real_traces):
         counts = rank_trace.event_counts()

@@ -39,7 +39,7 @@ def launching(builder: TraceBuilder, **calls: tuple[str, int]) -> TraceBuilder:
 
 
 def test_ranges_are_joined_with_launches_in_order() -> None:
-    """Without correlations or kernels, the first range is matched to the first launch and the second to the second."""
+    """Without correlations or kernels, ranges and launches are matched in order: the first to the first, and so on."""
     builder = launching(TraceBuilder(), first=("mm", 0), second=("add", 20))
     measured(builder, "gemm", 100, ffma=10, fadd=3)
     measured(builder, "plus", 110, fadd=4)

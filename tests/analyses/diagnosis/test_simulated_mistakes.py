@@ -128,7 +128,7 @@ LONG = {
     ),
     *("accumulating", "ranks", "experts", "tensor_parallel"),
 }
-"""These jobs have several ranks and take longest; their rules are also tested with smaller jobs elsewhere."""
+"""These jobs have several ranks and take the longest to simulate; other tests check their rules with smaller jobs."""
 
 
 @pytest.mark.parametrize("rule", slow_except(MISTAKES, MISTAKES.keys() - LONG))
@@ -167,7 +167,10 @@ def test_a_healthy_job_has_no_findings(name, tmp_path):
 
 
 def test_streams_that_hand_results_over_at_each_turn_are_not_in_turn_by_mistake(tmp_path):
-    """Two streams take turns because each kernel needs the previous result; only their small grids are reported."""
+    """Two streams take turns because each kernel needs the result of the previous kernel.
+
+    The turns are not reported, only the small grids of the kernels.
+    """
     assert set(rules_of(BUSY.with_remedy("dependent_branches", MS), tmp_path)) == {"small_grid"}
 
 

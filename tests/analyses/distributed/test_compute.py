@@ -162,7 +162,10 @@ def test_means_are_over_the_steps() -> None:
 
 
 def test_groups_in_another_order_are_matched_by_group_and_sequence() -> None:
-    """Rank 0 reduces with rank 1, then with rank 2. Both are matched, although ranks 1 and 2 have only one each."""
+    """Rank 0 reduces with rank 1, then with rank 2.
+
+    Both all-reduces are matched, although ranks 1 and 2 take part in only one each.
+    """
     builder = TraceBuilder()
     for rank, group, start, duration in (
         (0, (0, 1), 0, 10),
@@ -235,7 +238,10 @@ def test_the_tree_of_devices() -> None:
 
 
 def test_a_file_name_gives_the_host_only_with_the_right_process(tmp_path) -> None:
-    """A file name `<host>_<pid>` gives the host only if the events have this pid; with `compat`, any number will do."""
+    """A file name `<host>_<pid>` gives the host only if the events have this pid.
+
+    With `compat`, any number in this position is accepted as the pid.
+    """
     text = TraceBuilder().operator("aten::mm", start_us=0, duration_us=1).json()
     for name in ("node_a_1000.1694128201545.pt.trace.json", "worker0_step_12.pt.trace.json"):
         (tmp_path / name).write_bytes(text)
@@ -315,7 +321,7 @@ def test_collectives_launched_before_the_recording_belong_to_no_step() -> None:
 
 
 def test_shapes_are_asked_for_only_where_they_were_not_recorded() -> None:
-    """A finding advises `record_shapes=True` only if the trace has no shapes and the launch was recorded."""
+    """A finding advises `record_shapes=True` only if the trace has no shapes and the call's launch was recorded."""
     assert distributed(before_the_recording().build()).findings[1:] == (
         "2 of 3 collectives were launched before the recording, so they are in no step, and their sizes may be unknown",
     )

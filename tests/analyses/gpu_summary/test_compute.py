@@ -65,7 +65,7 @@ def test_the_metrics_of_a_device() -> None:
 
 
 def test_the_metrics_over_time() -> None:
-    """In the last of four parts of 25 µs no kernel runs, so occupancy and tensor core fraction are null."""
+    """No kernel runs in the last of four parts of 25 µs, so its occupancy and tensor core fraction are null."""
     series = gpu_summary(one_device().build(), parts=4).series
 
     assert series.select(pl.col("start_ns", "end_ns") // 1_000).rows() == [(0, 25), (25, 50), (50, 75), (75, 100)]
@@ -78,7 +78,7 @@ def test_the_metrics_over_time() -> None:
 
 
 def test_parts_begin_and_end_exactly_with_the_steps() -> None:
-    """The boundaries of the parts are exact nanoseconds; as doubles, times of this size would be 256 ns apart."""
+    """The boundaries of the parts are exact nanoseconds, not doubles, which at this size are 256 ns apart."""
     base = 1_795_209_476_000_000_899
     builder = TraceBuilder(base_time_ns=base).step(1, 0, 100).kernel("k", start_us=0, duration_us=1)
 
@@ -135,7 +135,7 @@ def test_kernels_with_unknown_cores_count_neither_as_tensor_nor_as_ordinary() ->
 
 
 def test_kernels_of_unknown_shape_do_not_count_as_empty() -> None:
-    """Launch shapes are known for 20 of 80 busy µs, with an SM efficiency of 75 %, which is assumed for the rest."""
+    """Launch shapes are known for 20 of 80 busy µs; the SM efficiency in these 20 µs, 75 %, is assumed for the rest."""
     builder = TraceBuilder().step(1, 0, 100).kernel("known", start_us=0, duration_us=40, args=shape(0.75, 30))
     builder.kernel("of a graph", start_us=20, duration_us=60, stream=8)
 
@@ -180,7 +180,7 @@ def test_a_known_shape_beside_an_unknown_one_does_not_count() -> None:
 
 
 def test_the_graphs_of_a_real_server(real_traces) -> None:
-    """CUDA graphs launch 361 of 413 kernels and record no shapes, so SM efficiency is known for 3.9 % of the time."""
+    """CUDA graphs launch 361 of 413 kernels, without shapes, so SM efficiency is known for only 3.9 % of the time."""
     trace = opened(real_traces / "inference/vllm_prefilldecode_piecewise/graph_execution.json.gz")
 
     row = gpu_summary(trace).per_device.row(0, named=True)
@@ -190,7 +190,10 @@ def test_the_graphs_of_a_real_server(real_traces) -> None:
 
 
 def test_on_amd_shapes_come_from_the_launch() -> None:
-    """ROCm records 52 blocks of 256 threads with the launch; for hipExtModuleLaunchKernel, the grid is in threads."""
+    """ROCm records the launch shape with the launch call.
+
+    The unit of the grid is blocks, but for hipExtModuleLaunchKernel it is threads.
+    """
     device = {"id": 0, "name": "AMD", "numSms": 104, "maxThreadsPerMultiprocessor": 2048}
     builder = TraceBuilder().header(deviceProperties=[device])
     for start, name, grid in ((0, "hipLaunchKernel", 52), (10, "hipExtModuleLaunchKernel", 52 * 256)):

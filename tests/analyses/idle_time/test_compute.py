@@ -94,7 +94,7 @@ def test_work_launched_before_the_gap_waited_for_the_kernel_or_for_something_els
 
 
 def test_the_threshold_measures_the_wait_from_the_launch_on() -> None:
-    """In a gap of 100 µs, the launch is 20 µs before the end; these 20 µs, below the threshold, are `kernel_wait`."""
+    """A launch is 20 µs before the end of a 100 µs gap; these 20 µs are below the threshold, hence `kernel_wait`."""
     builder = (
         TraceBuilder()
         .kernel("a", start_us=0, duration_us=10, launch_us=-5)

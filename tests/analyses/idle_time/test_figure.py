@@ -22,7 +22,7 @@ def test_idle_time_shows_what_each_device_waited_for() -> None:
 
 
 def test_idle_time_by_stream_can_show_shares() -> None:
-    """Stream 7 is idle from 40 to 100 µs, with a launch at 80 µs, so two thirds are spent waiting for the host."""
+    """Stream 7 is idle from 40 to 100 µs, with a launch at 80 µs, so two thirds of this time are `host_wait`."""
     figure = plot_idle_time(idle_time(gpu_job().build()), by="stream", as_share=True)
     row = list(figure.data[0].y).index("rank 0 · stream 7")
     assert figure.data[0].x[row] == pytest.approx(100 * 40 / 60)

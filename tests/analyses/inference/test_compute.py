@@ -63,7 +63,10 @@ def test_the_parts_of_a_step_add_up() -> None:
 
 
 def test_kernels_at_once_count_for_the_first_part() -> None:
-    """While the product runs, time is compute-bound; other time is memory-bound while the sum runs, else exposed."""
+    """Time is compute-bound while the product runs, and memory-bound while the sum runs without the product.
+
+    While neither runs, the time is exposed communication.
+    """
     builder = TraceBuilder().header(**H100).annotation("decode bs=4", start_us=0, duration_us=5_000)
     builder.operator("aten::mm", start_us=0, duration_us=5, args=PRODUCT)
     builder.kernel("nvjet_tst", start_us=0, duration_us=2_000, launch_us=0)
@@ -122,7 +125,7 @@ def test_parts_always_add_up(builder: TraceBuilder) -> None:
     ],
 )
 def test_the_bound_is_certain_or_unknown(times: dict[str, int], bound: str | None) -> None:
-    """The largest part bounds a step; if another part plus all unknown time is larger, the bound is unknown."""
+    """A step's bound is its largest part; it is unknown if another part plus all unknown time is larger."""
     table = pl.DataFrame([{part: times.get(part, 0) for part in PARTS}])
     assert bounds(table).to_list() == [bound]
 
@@ -171,7 +174,10 @@ def test_idle_time_before_work_without_a_launch_is_unknown() -> None:
 
 
 def test_idle_time_of_an_incomplete_replay_is_unknown() -> None:
-    """Two replays of a graph run two kernels each, but the third runs one, so the cause of its idle time is unknown."""
+    """Two replays of a graph run two kernels each, but for the third replay, only one kernel was recorded.
+
+    A kernel may be missing, so the cause of idle time during the third replay is unknown.
+    """
     builder = TraceBuilder()
     for number, start in enumerate((0, 100, 200)):
         builder.annotation("decode bs=4", start_us=start, duration_us=90)
@@ -197,7 +203,7 @@ def test_without_a_device_the_parts_are_unknown() -> None:
 
 
 def test_steps_launched_ahead_follow_each_other_on_the_device() -> None:
-    """The host launches both steps before the first has finished, so the second follows without a gap."""
+    """The host launches both steps before the first has finished, so the second step follows without a gap."""
     builder = TraceBuilder()
     for start, kernel in ((0, 10), (20, 60)):
         builder.annotation("step[DECODE bs=4]", start_us=start, duration_us=15)
@@ -230,7 +236,10 @@ def test_earlier_work_delays_the_first_step() -> None:
 
 
 def test_attention_and_experts_by_operator_or_kernel() -> None:
-    """Attention is recognised by operator, experts by kernel; the FLOPs of attention follow from the step's name."""
+    """Attention is recognised by its operator, and experts are recognised by their kernel.
+
+    The FLOPs of attention are computed from the lengths in the name of the step.
+    """
     name = "execute_3_context_1(sq2sk5sqsq4sqsk10)_generation_1(sq1sk7sqsq1sqsk7)"
     builder = TraceBuilder().annotation(name, start_us=0, duration_us=100)
     shapes = {"Input Dims": [[3, 8, 64], [3, 2, 64], [3, 2, 64], [3, 8, 64]], "Input type": ["c10::BFloat16"] * 4}
@@ -245,7 +254,10 @@ def test_attention_and_experts_by_operator_or_kernel() -> None:
 
 
 def test_speculation_has_drafted_tokens_and_no_known_output() -> None:
-    """12 tokens for 4 requests include 8 drafts; how many were accepted, and so the time per token, is unknown."""
+    """12 tokens for 4 requests include 8 drafts.
+
+    The number of accepted drafts was not recorded, so the time per token is unknown.
+    """
     builder = TraceBuilder().annotation("execute_context_0(0)_generation_4(12)", start_us=0, duration_us=100)
     builder.annotation("gpu_model_runner: draft", start_us=60, duration_us=20)
     builder.kernel("gemm", start_us=20, duration_us=30, launch_us=10).kernel(

@@ -205,7 +205,7 @@ def test_kernels_of_old_traces_have_an_operator(name: str, goldens, real_traces)
 
 @pytest.mark.slow
 def test_workers_give_the_same_answer(tmp_path) -> None:
-    """The table is the same with two worker processes as in one process."""
+    """Two worker processes give the same table as a single process."""
     write_job(tmp_path, ranks=2, steps=1, layers=1)
     trace = open_trace(tmp_path, cache=False)
     with holotrace.processes(2) as executor:

@@ -185,7 +185,7 @@ def test_ranks_are_summed_for_people() -> None:
 
 
 def test_compat_lists_a_module_for_each_call_with_the_totals_of_all() -> None:
-    """With `compat`, Block_0 is called twice and has two rows, both with the totals of the two calls."""
+    """Block_0 is called twice; with `compat`, it has a row for each call, and each row has the totals of both calls."""
     builder = module(TraceBuilder(), "Net_0", 0, 100, python_id=1)
     module(module(builder, "Block_0", 10, 20, python_id=2, parent=1), "Block_0", 40, 30, python_id=3, parent=1)
 
@@ -198,7 +198,10 @@ def test_compat_lists_a_module_for_each_call_with_the_totals_of_all() -> None:
 
 
 def test_a_recorded_model_has_its_modules_and_backward_pass(real_traces) -> None:
-    """A GPT with DDP has 29 module paths on each of 4 ranks; its backward time exceeds the total of its blocks."""
+    """A GPT with DDP has 29 module paths on each of 4 ranks.
+
+    The backward time of the whole GPT exceeds the sum over its blocks.
+    """
     table = modules(opened(real_traces / "ddp_gloo_4rank")).per_module
 
     assert table["rank"].value_counts(sort=True)["count"].to_list() == [29] * 4

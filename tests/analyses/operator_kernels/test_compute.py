@@ -29,7 +29,10 @@ def training() -> TraceBuilder:
 
 
 def test_kernels_belong_to_the_innermost_operator() -> None:
-    """Each innermost operator has a row with its kernels and the mean delays until launch and kernel start."""
+    """Each innermost operator has a row with its kernels and two mean delays.
+
+    The delays are from the start of the operator to the launch, and from the launch to the start of the kernel.
+    """
     assert operator_kernels(training().build()).per_sequence.to_dicts() == [
         {
             "rank": 0,

@@ -190,7 +190,7 @@ def test_without_operators_the_tables_are_empty() -> None:
 
 
 def test_ranks_are_summed_for_people() -> None:
-    """aten::mm runs on two ranks, only one of which has device work; the summed table has one row."""
+    """aten::mm runs on two ranks, only one of which has device work; the table summed over ranks has one row."""
     builder = job()
     builder.rank(1).operator("aten::mm", start_us=0, duration_us=7)
 

@@ -341,7 +341,7 @@ def _grouped(rank: int, builder: TraceBuilder, left: list[int], name: str = "ate
 
 
 def test_rows_of_grouped_products_show_the_imbalance() -> None:
-    """Rank 0 computes 100 rows and rank 1 300 rows, 0.5 and 1.5 times the mean; weight gradients do not count."""
+    """Ranks 0 and 1 compute 100 and 300 rows, which is 0.5 and 1.5 times the mean; weight gradients do not count."""
     builder = TraceBuilder()
     _grouped(0, builder, [100, 16])
     _grouped(1, builder, [300, 16], "aten::_scaled_grouped_mm")

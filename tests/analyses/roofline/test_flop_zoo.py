@@ -28,7 +28,7 @@ DIFFERENT = {
     "selective_scan": 161_280,
     # FlopCounterMode has no formula for these operators and does not see the products inside them:
     "lstm": 221_184,  # aten::mkldnn_rnn_layer
-    "lstm_bidirectional": 1_161_216,  # the same
+    "lstm_bidirectional": 1_161_216,  # aten::mkldnn_rnn_layer
     "bilinear": 3_000,  # aten::_trilinear
     "matrix_vector": 192,  # aten::mv
     "addbmm": 4_320,  # aten::addbmm
@@ -36,12 +36,12 @@ DIFFERENT = {
     "int8": 24_576,  # aten::_int_mm
     # FlopCounterMode treats sparse matrices as dense; the trace does not record how many elements they store.
     "sparse": 0,
-    # Recomputation stops early, when the profiler has already begun the event of a product that then never runs.
+    # Recomputation stops when all results exist: at the start of another product, which is recorded but never runs.
     "checkpoint": 5_050_368,
     # A selective checkpoint saves some results; the profiler also records calls that only return a saved result.
     "checkpoint_selective": 827_904,
 }
-"""Our FLOPs of the models for which they differ from FlopCounterMode's; the comments give the reasons."""
+"""Our FLOPs of those models for which FlopCounterMode counts other FLOPs; the comments give the reasons."""
 
 
 def counted(name: str) -> Roofline:
@@ -60,7 +60,7 @@ def test_operations_equal_those_of_flop_counter_mode(name) -> None:
 RECOMPUTED = {
     "checkpoint": 1_253_376,
     "checkpoint_reentrant": 1_253_376,
-    "checkpoint_in_checkpoint": 823_296,  # three layers of 205,824 FLOPs are recomputed, one of them twice
+    "checkpoint_in_checkpoint": 823_296,  # three layers of 205,824 FLOPs each are recomputed, one of them twice
     "checkpoint_selective": 205_824,
     "checkpoint_by_hand": 576,
     "compiled_checkpoint": 205_824,

@@ -1,6 +1,6 @@
 """Tests of diagnosis on jobs recorded on a GPU, with known mistakes and without.
 
-The true cost of a mistake is the difference between the steps of two recordings, with and without the mistake.
+The true cost of a mistake is the difference between the step times of two recordings, with and without it.
 """
 
 from __future__ import annotations

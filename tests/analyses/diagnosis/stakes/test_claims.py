@@ -48,12 +48,12 @@ def test_what_another_rule_explains_before_is_part_of_it() -> None:
 
 
 def test_time_outside_the_steps_does_not_count() -> None:
-    """Only 20 of the 60 ns that the case explains are in the step."""
+    """Only 20 of the 60 ns that the case explains are in the step, so the case claims only 20 ns."""
     assert claims([(rule("cause", 0), case((80, 140)))], STEP)[0].claimed_ns == 20
 
 
 def test_a_case_that_saves_a_share_claims_all_of_its_time() -> None:
-    """A kernel that could be twice as fast costs half of its time, but no other rule can claim the other half."""
+    """If a kernel could be twice as fast, the first rule claims half of its time; other rules cannot claim the rest."""
     found = claims([(rule("first", 0), case((0, 40), saved_fraction=0.5)), (rule("second", 1), case((0, 40)))], STEP)
 
     assert [claim.claimed_ns for claim in found] == [20, 0]
@@ -78,7 +78,7 @@ def test_all_claims_together_fit_into_the_steps(items: list[tuple[int, list[tupl
 
 
 def test_a_second_case_of_a_rule_claims_what_the_first_leaves() -> None:
-    """Two cases of one rule overlap, so the larger case claims the time."""
+    """If two cases of one rule overlap, the larger case claims the time of the overlap."""
     same = rule("same", 1)
 
     found = claims([(same, case((0, 10))), (same, case((0, 30)))], STEP)

@@ -83,7 +83,7 @@ def test_conversions_between_layouts_cost_their_time() -> None:
 
 
 def test_a_kernel_far_below_the_bandwidth() -> None:
-    """A sum over 67.1 MB takes 200 µs but could take 21.8 µs (92 % of the peak); a sum of 60 µs is not reported."""
+    """A sum over 67.1 MB takes 200 µs but could take 21.8 µs (92 % of the peak); a sum that takes 60 µs is not."""
     for duration_us, count in ((200, 1), (60, 0)):
         job = DeviceJob().call(
             "aten::sum", "reduce_kernel", start_us=10, duration_us=duration_us, dims=[[4096, 4096]], types=[FLOAT32]

@@ -28,7 +28,10 @@ def allocating_job(*, in_operator: bool, hidden: bool = False) -> holotrace.Trac
 
 @pytest.mark.parametrize(("in_operator", "rule"), [(True, "allocator_retries"), (False, "empties_cache")])
 def test_the_calls_cost_the_time_in_which_no_device_works(in_operator: bool, rule: str) -> None:  # noqa: FBT001
-    """Inside an operator, cudaFree belongs to an allocation retry; outside, to `empty_cache`. Both cost 30 µs."""
+    """Inside an operator, cudaFree is part of an allocation retry; outside operators, it is part of `empty_cache`.
+
+    Both cost 30 µs.
+    """
     trace = allocating_job(in_operator=in_operator)
     found = {name: cases_of(trace, name) for name in ("allocator_retries", "empties_cache")}
 

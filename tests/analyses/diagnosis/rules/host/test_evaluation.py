@@ -12,7 +12,7 @@ from holotrace.testing.builder import TraceBuilder
 def job(*, under_no_grad: str | None) -> holotrace.Trace:
     """Return two steps of 1 ms that train for 500 µs, and then run this operator for 300 µs in `validate`.
 
-    The operator has no sequence number, so gradients are off. With None, `validate` runs a numbered layer.
+    The operator has no sequence number, so gradients are off. If it is None, `validate` runs a layer that has a number.
     """
     trace = TraceBuilder()
     for begin in (0, 1_000):

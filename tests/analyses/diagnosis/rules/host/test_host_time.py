@@ -78,7 +78,7 @@ def test_a_function_that_runs_operators_is_the_model_not_a_slow_function() -> No
 
 
 def calling_job(*calls: tuple[str, str, int], slow_steps: int = 3) -> holotrace.Trace:
-    """Return three steps of 1 ms with `calls`: a user function, the inner function that it calls, and the time in µs.
+    """Return three steps of 1 ms; each of `calls` is a user function, the inner function it calls, and the time in µs.
 
     If both names are equal, there is no inner function. After the first `slow_steps` steps, each call takes 1 µs.
     """
@@ -109,7 +109,7 @@ def test_the_calls_of_a_function_are_one_finding() -> None:
 
 
 def test_a_function_counts_with_its_helpers() -> None:
-    """`encode` and its helpers take 120 µs, so they are reported together; by itself, each takes less than 5 %."""
+    """`encode` takes 120 µs with its helpers, so they are one finding; alone, each takes less than 5 % of the step."""
     trace = TraceBuilder()
     for number in range(3):
         begin = 1000 * number
@@ -149,7 +149,7 @@ def test_the_training_loop_cannot_move_to_a_worker() -> None:
 
 
 def test_a_loop_that_calls_a_built_in_function_is_slow_although_each_piece_is_short() -> None:
-    """`rate` takes 0.4 of 1 ms with 40 calls of `cos`; the cost excludes 1.2 µs per call for the recording."""
+    """`rate` calls `cos` 40 times in 0.4 ms; its cost excludes the 1.2 µs that the profiler needs for each call."""
     trace = TraceBuilder()
     for number in range(3):
         begin = 1000 * number
@@ -231,7 +231,7 @@ def test_the_advice_for_a_slow_function_fits_what_it_does() -> None:
 
 
 def test_sending_python_objects_is_named_by_the_function_that_training_calls() -> None:
-    """`step` calls `all_gather_object`, which unpickles objects and runs operators; the finding names both."""
+    """`step` calls `all_gather_object`, which calls `load` and runs operators; the finding names all three."""
     gather = "torch/distributed/distributed_c10d.py(2900): all_gather_object"
     trace = TraceBuilder()
     for begin in (0, 1_000, 2_000):

@@ -56,7 +56,7 @@ def test_a_few_functions_change_little() -> None:
     ("launches", "said"), [(False, "the CPU computes aten::randn"), (True, "the host to launch work")]
 )
 def test_an_operator_that_computes_on_the_cpu_is_named(*, launches: bool, said: str) -> None:
-    """If the longest operator launches nothing, the finding says that the CPU computes it."""
+    """If the longest operator launches nothing, the finding says that this operator runs on the CPU."""
     trace = TraceBuilder()
     for number in range(3):
         begin = 1000 * number
@@ -73,7 +73,10 @@ def test_an_operator_that_computes_on_the_cpu_is_named(*, launches: bool, said: 
     ("name", "is_bound"), [("small", True), ("images", False), ("training-compiled_graphs", False)]
 )
 def test_jobs_that_the_host_does_not_hold_up_without_the_profiler(name: str, *, is_bound: bool) -> None:
-    """Without the profiler, the GPU is busy for 6 % of the step in `small`, and for at least 95 % in the other jobs."""
+    """Of three recorded jobs, only `small` is reported.
+
+    Without the profiler, the GPU is busy for 6 % of the step in `small`, and for at least 95 % in the other jobs.
+    """
     trace = recorded(name)
 
     assert bool(cases_of(trace, "launch_bound") or cases_of(trace, "python_overhead")) is is_bound
@@ -160,7 +163,7 @@ def test_the_advice_knows_whether_torch_compile_runs_or_exists(year: int, region
 
 
 def test_a_graph_break_that_uses_up_the_lead_of_the_host_costs_idle_time_later() -> None:
-    """The device is busy during a break of 100 µs, then idles for 125 µs, of which the break costs at most 100 µs."""
+    """The device is busy during a break of 100 µs, then idles for 125 µs; the break explains at most 100 µs of this."""
     trace = TraceBuilder()
     for number in range(3):
         begin = 500 * number

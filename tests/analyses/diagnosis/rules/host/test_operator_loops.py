@@ -40,7 +40,10 @@ def test_a_loop_over_elements_is_found_with_its_function() -> None:
 
 
 def test_without_functions_only_reads_of_elements_show_a_loop() -> None:
-    """Without recorded functions, 200 element reads are reported, but not 200 additions, as each may be in a module."""
+    """Without recorded functions, 200 reads of elements are reported as a loop, but 200 additions are not.
+
+    Each addition may be in another module.
+    """
     assert "aten::item" in cases_of(looping(200, function=None), "operator_loops")
     assert not cases_of(looping(200, function=None, operator="aten::add"), "operator_loops")
 

@@ -65,7 +65,7 @@ def test_a_graph_that_starts_late_may_lack_kernels() -> None:
 
 @pytest.mark.parametrize(("name", "starts_late"), [("two_ranks-sharded", True), ("training", False), ("small", False)])
 def test_ranks_that_share_a_gpu_start_late(name: str, *, starts_late: bool) -> None:
-    """In `two_ranks-sharded`, both ranks share a GPU and start late; in the other jobs, each rank has a GPU."""
+    """In `two_ranks-sharded`, ranks share a GPU, so kernels start late; in other jobs, each rank has its own GPU."""
     trace = recorded(name)
     ranks = [trace.select([rank]) for rank in trace.ranks]
 
@@ -73,7 +73,7 @@ def test_ranks_that_share_a_gpu_start_late(name: str, *, starts_late: bool) -> N
 
 
 def test_a_device_that_idles_has_no_backlog() -> None:
-    """The device takes 0.1 ms for each step but is busy for only 10 µs, so it has no backlog."""
+    """In each step, the device is idle for 90 µs between two kernels of 5 µs, so it has no backlog."""
     trace = TraceBuilder()
     for number in range(3):
         trace.step(number, 800 * number, 800)
@@ -97,7 +97,10 @@ def job_with_a_backlog(*, host_us: int, wait_us: int = 0) -> holotrace.Trace:
 
 
 def test_a_host_that_needs_longer_than_the_device_falls_behind() -> None:
-    """The device starts 2.5 ms behind the host, which needs 800 µs per step; the device needs only 500 µs."""
+    """The host falls behind the device: it needs 800 µs per step, and the device needs only 500 µs.
+
+    The device starts 2.5 ms after the host, so it does not run out of work yet, and the cost is 0.
+    """
     (case,) = cases_of(job_with_a_backlog(host_us=800), "host_falls_behind").values()
 
     assert case.value == pytest.approx(1.6, rel=0.01)

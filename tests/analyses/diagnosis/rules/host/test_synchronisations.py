@@ -62,12 +62,12 @@ def job_without_lead(*, waits: bool) -> holotrace.Trace:
 
 
 def test_a_wait_also_costs_the_idle_time_until_the_host_is_ahead_again() -> None:
-    """After the wait, the device is idle for 17 µs, then between the next 20 kernels; all this idle time counts."""
+    """After the wait, the device is idle for 17 µs, then again between 20 short kernels; all this idle time counts."""
     assert rules_of(job_without_lead(waits=True))["device_synchronisation"] > 50_000
 
 
 def copying_job(*, copy_us: int) -> holotrace.Trace:
-    """Return steps of 400 µs that start with a blocking copy from pageable memory; a kernel starts 60 µs after it."""
+    """Return steps of 400 µs that start with a blocking copy from pageable memory; a kernel starts 60 µs later."""
     trace = TraceBuilder()
     for number in range(4):
         begin = 400 * number

@@ -42,7 +42,7 @@ def reducing_job(computing_us: Sequence[Sequence[int]]) -> holotrace.Trace:
 
 @pytest.mark.slow
 def test_a_rank_that_always_computes_longer_is_late() -> None:
-    """Rank 2 computes 300 µs longer in every step."""
+    """In every step, rank 2 computes 300 µs longer than the other ranks, so it is late."""
     assert rules_of(reducing_job([[400, 400, 700, 400]] * 4)) == {"late_rank"}
 
 
@@ -178,8 +178,8 @@ def test_operators_with_equal_inputs_that_are_slow_in_turn_are_no_uneven_work() 
 def test_a_rank_that_chance_makes_the_latest_is_not_late(late: str, expected: str) -> None:
     """A slow product delays rank 1 in the steps marked 1, and rank 0 in the steps marked 0.
 
-    Chance makes one of two equal ranks the latest in four of six steps with probability 2 * 22/64 = 69 %, and in six
-    of six steps with 3 %.
+    If two ranks are equal, the probability that one of them is the latest in at least four of six steps is
+    2 * 22/64 = 69 %; the probability for all six steps is 3 %.
     """
     turns = [[500 if rank == int(step) else 200 for rank in range(2)] for step in late]
 
@@ -231,7 +231,10 @@ def test_the_cause_of_a_delay_is_the_function_that_no_other_rank_runs(*, on_all_
 
 @pytest.mark.slow
 def test_without_lines_the_loading_of_a_late_rank_is_one_finding() -> None:
-    """Rank 1 loads data for 280 µs longer; only the late rank is reported, even without Python functions."""
+    """Rank 1 loads data for 280 µs longer; only the late rank is reported, not also its data loading.
+
+    No Python functions were recorded.
+    """
     loader = "enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__"
     trace = delayed_job(loader, on_all_ranks=True, kind="annotation")
 
