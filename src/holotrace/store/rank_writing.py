@@ -339,7 +339,7 @@ def _write_table(name: str, row_count: int, strings: pl.Series, tables: Tables, 
 
 def _stored(rank: int, source: str, entry: Entry, tables: Mapping[str, StoredTable]) -> StoredRank:
     if entry.stamp is None:
-        message = "an entry that was read into memory has no stamp"
+        message = "cannot store an entry that was read into memory, because it has no stamp"
         raise ValueError(message)
     byte_count = sum(table.byte_count for table in tables.values())
     event_count = Health.from_json(entry.health).event_count

@@ -233,8 +233,8 @@ def _is_delay(late: _Group, rule: str, case: RankCase, elsewhere_ns: float) -> b
     """Return whether this case of a rule makes a rank late.
 
     The case must name a line of code that delays the rank or, if lines were not recorded, have the same kind of cause as the
-    delay. The case must also cost this rank at most twice the length of the delay, or cost the other ranks at most half
-    as much as this rank.
+    delay. Its cost must also fit the delay: either it costs this rank at most twice the length of the delay, or it costs this
+    rank at least twice as much as it costs the median of the other ranks.
     """
     delay = late.delays.get(case.rank)
     is_same_kind = case.place.source_line is None and late.cases[0].words.get("kind") == rule

@@ -41,7 +41,7 @@ def idle_text(result: SourceLines) -> str:
 
 
 def _late(result: SourceLines) -> dict[str, Any] | None:
-    """Return the largest excess of a known line; None if no excess is at least a tenth of a step."""
+    """Return the known line that takes most time beyond the median rank; None if this time is below a tenth of a step."""
     known = result.excess.drop_nulls("file").filter(pl.col("excess_fraction") >= _MUCH).with_columns(source_line())
     return next(known.iter_rows(named=True), None)
 

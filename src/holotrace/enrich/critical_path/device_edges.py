@@ -136,8 +136,8 @@ def _busy_ns(rank_trace: RankTrace, device: int, start_ns: int, end_ns: int) -> 
 def _stream_order(activities: WindowActivities) -> list[GraphEdges]:
     """Return the edges between consecutive work on each stream.
 
-    If work overlaps the previous work on its stream, it depends on the start of the previous work. It also depends on
-    the end of the work that was the last to end before the overlapping work began.
+    Work that begins before the previous work on its stream has ended depends on the start of the previous work, and on
+    the end of whichever earlier work ended last before it began.
     """
     rows = np.flatnonzero(~activities.is_host)
     stream = activities.stream_number[rows]

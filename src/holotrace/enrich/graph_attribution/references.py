@@ -1,4 +1,7 @@
-"""Reads recordings that name the operators of replayed kernels: of a capture, or of the same work without a graph."""
+"""Reads the recordings that name the operators of replayed kernels.
+
+Such a recording contains the capture of the graph, or the same work run without a graph.
+"""
 
 from __future__ import annotations
 

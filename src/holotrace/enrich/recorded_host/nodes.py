@@ -123,7 +123,7 @@ def _is_within_operator(
 
 
 def _module_calls(rank_trace: RankTrace, columns: list[str]) -> pl.DataFrame:
-    """Return the module calls. They must come before other ranges: of two equal ranges, the first is the parent."""
+    """Return the module calls, which callers list before other ranges: of two equal ranges, the first one becomes the parent."""
     ids = rank_trace.strings.str.starts_with(MODULE_PREFIX).arg_true().cast(pl.UInt32)
     if ids.is_empty():
         return event_ranges(rank_trace, (), columns)

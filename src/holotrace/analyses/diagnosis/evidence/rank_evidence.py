@@ -132,7 +132,7 @@ class RankEvidence:
 
     @cached_property
     def busy(self) -> Intervals:
-        """When any device was busy, with communication and copies included."""
+        """When any device was busy, including with communication and copies."""
         return union(*concatenated([self.roles[role] for role in _ON_DEVICES]))
 
     @cached_property

@@ -147,7 +147,7 @@ def _around(rank_trace: RankTrace, operators: pl.DataFrame, calls: pl.DataFrame)
 
 
 def _in_order(operators: pl.DataFrame, calls: pl.DataFrame) -> npt.NDArray[np.int64]:
-    """Return, for each call, the row of its operator, or NO_OWNER; those with equal inputs are matched by order."""
+    """Return, for each call, the row of its operator, or NO_OWNER; calls and operators with equal inputs are matched in order."""
     rows = np.full(len(calls), NO_OWNER, np.int64)
     asked = _groups(operators.with_columns(_inputs_of(operators)))
     for key, performed in _groups(calls).items():

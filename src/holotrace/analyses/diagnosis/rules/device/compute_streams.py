@@ -181,7 +181,7 @@ def _each_once(waits: pl.DataFrame) -> pl.DataFrame:
 
 
 def _explained(waits: pl.DataFrame) -> Intervals:
-    """Return the times that could have overlapped: the end of each previous run and the beginning of each waiting run."""
+    """Return the times that could have overlapped: the beginning of each waiting run, and the end of the run that it waits for."""
     shared = waits["shared_ns"].to_numpy()
     ends, begins = waits["end_ns_before"].to_numpy(), waits["start_ns"].to_numpy()
     return union(np.concatenate([ends - shared, begins]), np.concatenate([ends, begins + shared]))

@@ -90,7 +90,7 @@ def _latest_ranks(evidence: JobEvidence) -> list[int]:
 
 
 def _chance(late: int, steps: int, ranks: int) -> float:
-    """Return an upper bound on the chance that one of several equal ranks is the latest in at least `late` steps."""
+    """Return an upper bound on the chance that any of several equally fast ranks is the latest in at least `late` steps."""
     ways = sum(comb(steps, count) * (ranks - 1) ** (steps - count) for count in range(late, steps + 1))
     likelihood: float = ranks * ways / ranks**steps
     return min(1.0, likelihood)
