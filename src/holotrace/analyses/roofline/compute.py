@@ -58,7 +58,7 @@ class Roofline(Result):
         bound              str      compute or memory, whichever takes longer at peak rates; null if the bytes, or
                                     the FLOPs of a matrix product, are unknown
         floor_ns           int64    lower bound of busy_ns at the peak rates of the device
-        roofline_fraction  float64  floor_ns / busy_ns; above 1 only with a contradiction
+        roofline_fraction  float64  floor_ns / busy_ns; above 1 only if `contradiction` is set
         gap_ns             int64    busy_ns - floor_ns
         uses_tensor_cores  bool     whether a kernel ran on tensor or matrix cores; null if the names do not show this
         reason             str      why flops or bytes are unknown; empty if they are known

@@ -22,7 +22,10 @@ EXCESS = {
 
 
 class RankTimes(NamedTuple):
-    """The times that a rank spends in lines during steps (`KEYS`, own_ns: without waits), and the number and length of steps."""
+    """The time that a rank spends in each source line during its steps, and the number and total length of these steps.
+
+    The times (columns `KEYS` and own_ns) exclude waits.
+    """
 
     own: pl.DataFrame
     step_count: int

@@ -51,7 +51,7 @@ def timed_calls(of_ranks: Mapping[int, OfRank], *, sends: bool = True) -> TimedC
 
 
 _latest: dict[bool, tuple[list[tuple[int, OfRank]], TimedCalls]] = {}
-"""{whether sends are matched: the latest job, and its result}"""
+"""{whether sends are matched: (the latest job, its result)}"""
 
 
 def _timed_calls(of_ranks: Mapping[int, OfRank], *, sends: bool) -> TimedCalls:

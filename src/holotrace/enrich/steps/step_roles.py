@@ -55,7 +55,7 @@ def roles(rank_trace: RankTrace) -> dict[str, Intervals]:
 
 
 def _without_waits(rank_trace: RankTrace, operators: pl.DataFrame, known: Intervals) -> Intervals:
-    """Return when operators run on any thread, without the time in which the same thread waits in an operator."""
+    """Return when at least one thread runs an operator and is not waiting in one."""
     names = names_matching(rank_trace.unselected, _WAITS)
     waits = operators.filter(pl.col("name").is_in(names.implode()))
     if waits.is_empty():

@@ -529,6 +529,6 @@ _REMEDIES: dict[str, Callable[[JobOptions], JobOptions]] = {
 
 
 def remedied(job: JobOptions, rule: str) -> JobOptions | None:
-    """Return the job without the cause that a rule describes; None if only planted mistakes have this cause."""
+    """Return the job without the cause that a rule describes; None if only a planted mistake can be the cause."""
     remedy = _REMEDIES.get(rule)
     return None if remedy is None else remedy(job)
