@@ -151,6 +151,17 @@ def test_the_answer_names_the_function_that_training_calls() -> None:
     assert answer(result).endswith("more than any other operator, mostly in train.py(20): validate.")
 
 
+def test_the_training_loop_may_have_begun_before_the_recording() -> None:
+    """`main` contains all steps and calls `validate`, in which the main operator runs."""
+    builder = TraceBuilder().python("train.py(3): main", start_us=0, duration_us=30_000)
+    for number in range(3):
+        begin = 10_000 * number
+        builder.step(number, begin, 10_000).python("train.py(20): validate", start_us=begin + 1_000, duration_us=8_000)
+        builder.operator("aten::linear", start_us=begin + 1_020, duration_us=7_800)
+
+    assert answer(holotrace.diagnosis(builder.build())).endswith("other operator, mostly in train.py(20): validate.")
+
+
 def test_on_a_gpu_the_answer_names_a_kernel() -> None:
     """One kernel keeps the GPU busy almost all the time, so the answer names it."""
     builder = TraceBuilder().operator("aten::mm", start_us=0, duration_us=5)

@@ -6,7 +6,7 @@ import polars as pl
 
 from holotrace.analyses.diagnosis.evidence.callers import called_by_training
 from holotrace.analyses.diagnosis.evidence.rank_evidence import RankEvidence
-from holotrace.analyses.diagnosis.evidence.user_functions import user_functions
+from holotrace.analyses.diagnosis.evidence.user_functions import user_calls, user_functions
 
 _WHOLE = 0.95
 """A function that takes at least this share of the step is the training loop; the functions that it calls are more
@@ -31,6 +31,17 @@ def main_line(evidence: RankEvidence, pieces: pl.DataFrame) -> str | None:
 
 
 def _training_functions(evidence: RankEvidence) -> list[str]:
-    """Return the user's functions that take nearly all of a step."""
+    """Return the user's functions that take nearly all of a step, or that began before a steady step and end after it."""
     whole_ns = _WHOLE * evidence.time_ns / evidence.step_count
-    return [name for name, time_ns in user_functions(evidence).items() if time_ns >= whole_ns]
+    within = [name for name, time_ns in user_functions(evidence).items() if time_ns >= whole_ns]
+    return within or _functions_around(evidence)
+
+
+def _functions_around(evidence: RankEvidence) -> list[str]:
+    """Return the user's functions that contain a whole steady step."""
+    shortest_ns = min(evidence.step_lengths_ns, default=0)
+    calls = user_calls(evidence).filter(pl.col("end_ns") - pl.col("start_ns") >= shortest_ns)
+    starts, ends = (calls[column].to_numpy()[:, None] for column in ("start_ns", "end_ns"))
+    is_around = ((starts <= evidence.step_windows[0]) & (ends >= evidence.step_windows[1])).any(axis=1)
+    names: list[str] = evidence.rank_trace.texts(calls.filter(pl.Series(is_around))["name"].unique()).to_list()
+    return names
