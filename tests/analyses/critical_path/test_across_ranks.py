@@ -42,7 +42,7 @@ def segments_us(result: JobCriticalPath) -> list[Segment]:
 
 
 def on_one_host(*ranks: int) -> TraceBuilder:
-    """Return a trace builder for ranks of one host, which share its clock."""
+    """Return a trace builder for ranks that run on one host and therefore share a clock."""
     builder = TraceBuilder()
     for rank in ranks:
         builder.rank(rank).header(host_name="one", distributedInfo={"rank": rank, "world_size": len(ranks)})
@@ -56,7 +56,7 @@ def python_function(builder: TraceBuilder, name: str, *, start_us: float, durati
 
 
 def late_rank_1() -> TraceBuilder:
-    """Return a job: rank 1 computes until 60 µs, both ranks reduce until 70 µs, and rank 0 works until 90 µs."""
+    """Return a job: rank 1 computes until 60 µs, both all-reduce until 70 µs, and rank 0 runs aten::mm until 90 µs."""
     builder = on_one_host(0, 1)
     for rank, busy_us, end_us in ((0, 20, 90), (1, 55, 72)):
         builder.rank(rank).step(1, 0, end_us, rank=rank)
@@ -122,7 +122,7 @@ def test_a_function_before_the_first_operator_is_named() -> None:
 
 
 def test_each_function_in_a_gap_has_its_own_time() -> None:
-    """In a 60 µs gap, `save` runs for 50 µs and calls `write` twice; each part of the gap becomes a segment."""
+    """In a 60 µs gap, `save` runs for 50 µs and calls `write` twice; every change of function starts a segment."""
     builder = on_one_host(0, 1)
     builder.rank(0).step(1, 0, 70, rank=0).operator("aten::mm", start_us=0, duration_us=10, rank=0)
     builder.rank(1).step(1, 0, 80, rank=1).operator("aten::mm", start_us=60, duration_us=20, rank=1)

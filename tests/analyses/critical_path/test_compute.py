@@ -111,7 +111,7 @@ def waits(stream: int, record: int) -> dict[str, int]:
 
 
 def joined_streams() -> TraceBuilder:
-    """Return a trace in which stream 20 is free from 45 µs, but waits until stream 7 has finished at 105 µs."""
+    """Return a trace in which stream 20 is idle from 45 to 108 µs, as it waits for stream 7, busy until 105 µs."""
     return (
         TraceBuilder()
         .step(1, 0, 30)
@@ -208,7 +208,7 @@ def test_a_thread_that_does_little_in_a_gap_is_not_waited_for() -> None:
 
 
 def test_an_operator_that_a_backward_thread_works_in_waits_for_it() -> None:
-    """A compiled region (10 to 70 µs) waits for its backward pass on thread 2 (15 to 65 µs)."""
+    """A compiled region (10 to 70 µs) waits while a backward operator runs on thread 2 (15 to 65 µs)."""
     builder = (
         TraceBuilder()
         .step(1, 0, 70)
@@ -250,7 +250,7 @@ def test_a_call_that_waits_follows_the_device(recorded: str) -> None:
 
 
 def test_a_synchronisation_with_nothing_to_wait_for_keeps_its_time() -> None:
-    """A synchronisation begins after the only kernel ended, so it waits for nothing; all its 60 µs are on the path."""
+    """A call that begins after the only kernel ended waits for nothing, so the path contains all 60 µs of the call."""
     builder = (
         TraceBuilder()
         .step(1, 0, 100)
@@ -356,7 +356,7 @@ def test_work_from_before_the_window_is_cut_to_it() -> None:
 
 
 def test_times_that_contradict_by_clock_noise_cut_the_path_and_are_counted() -> None:
-    """A synchronisation returns 1 µs before its kernel ends, so the path leaves the kernel early; a finding says so."""
+    """A synchronisation returns 1 µs before its kernel ends, so the path cuts the kernel short; a finding says so."""
     builder = (
         TraceBuilder()
         .step(1, 0, 60)
@@ -560,7 +560,10 @@ def test_an_empty_rank_is_an_error() -> None:
 
 
 def assert_accounts_for_its_window(path_graph: PathGraph) -> None:
-    """Assert that the path fills its window without gaps, has no slack, and takes as long as the window in a replay."""
+    """Assert that the path fills its window without gaps or slack, and that a replay takes as long as the window.
+
+    If times in the file contradict each other, the replay may take longer than the window.
+    """
     graph, segments = path_graph.graph, path_graph.segments
     start_ns, end_ns = segments["start_ns"].to_numpy(), segments["end_ns"].to_numpy()
     assert (start_ns[0], end_ns[-1]) == (graph.window_start_ns, graph.window_end_ns)
@@ -670,7 +673,7 @@ _WORKING_KINDS = (EventKind.CPU_OP, *DEVICE_WORK_KINDS)
 
 @pytest.mark.slow
 def test_every_real_trace_with_operators_or_kernels_has_a_path(real_traces) -> None:
-    """Each rank has a path for a step and for the whole recording; a replay is at most 1 % longer than the path."""
+    """Each rank has a path through a step and one through the recording; replays take at most 1 % longer."""
     count = 0
     for rank_trace in _all_ranks(real_traces):
         counts = rank_trace.event_counts()

@@ -36,13 +36,13 @@ def test_findings_that_are_part_of_others_are_their_effects(result) -> None:
 
 
 def test_the_ranks_are_those_of_the_evidence(result) -> None:
-    """Rank 1 is late, which costs each rank 200 µs per step, because rank 0 waits."""
+    """Rank 1 is 200 µs late per step; this costs rank 0, which waits, and rank 1 itself 200 µs each."""
     assert of_rule(result, "late_rank").ranks == ((0, 200_000), (1, 200_000))
 
 
 @pytest.mark.slow
 def test_two_findings_of_one_rule_keep_their_own_ranks() -> None:
-    """In a recorded job, the mean of the ranks' costs is at least the stake of each finding."""
+    """In a recorded job, the stake of each finding is at most the mean of the costs that it lists for the ranks."""
     known = holotrace.diagnosis(holotrace.open_trace(TRACES / "dlrm_8rank", cache=False))
     for details in finding_details(known):
         claimed = sum(cost for _, cost in details.ranks) / known.headline["rank_count"][0]

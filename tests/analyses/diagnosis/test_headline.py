@@ -24,7 +24,7 @@ PRODUCT_MS = 1e3 * 2 * 8192**3 / 989.4e12
 
 
 def training(lengths_ms: tuple[int, ...] = (10, 10, 10, 10), *, peaks: tuple[int, ...] = ()) -> Trace:
-    """Return steps with one matrix product of 2 ms each, and memory events that record `peaks` as allocated bytes."""
+    """Return steps with one matrix product of 2 ms each, and a memory event for each total in `peaks` (in bytes)."""
     builder, begin = TraceBuilder().header(**H100), 0
     for number, length in enumerate(lengths_ms):
         builder.step(number, begin, 1_000 * length)
@@ -80,7 +80,7 @@ def test_the_memory_peak_is_the_highest_total_of_a_device() -> None:
 
 
 def test_the_facts_name_the_whole_of_each_share() -> None:
-    """Fractions are shown "of the step", and the remark on waiting names the rank that causes most of it."""
+    """Fractions are shown as "… % of the step"; the remark on waiting names the rank that others mostly wait for."""
     facts = {fact.name: (fact.value, fact.remark) for fact in headline_facts(holotrace.diagnosis(small_job()))}
 
     assert facts["step"][0].startswith("1 ms")
@@ -111,7 +111,7 @@ def test_on_a_cpu_communication_is_exposed_while_no_operator_computes() -> None:
 
 
 def test_partly_known_costs_are_said() -> None:
-    """Half of the device time is a kernel with unknown FLOP, so the remark says that MFU covers 50 % of it."""
+    """Half of the device time is a kernel with unknown FLOP, so the remark says that MFU covers 50 % of this time."""
     builder = TraceBuilder().header(**H100).step(1, 0, 10_000)
     builder.operator("aten::mm", start_us=1, duration_us=10, args=PRODUCT)
     builder.kernel("nvjet_a", start_us=100, duration_us=2_000, launch_us=2)

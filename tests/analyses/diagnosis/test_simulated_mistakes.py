@@ -128,7 +128,7 @@ LONG = {
     ),
     *("accumulating", "ranks", "experts", "tensor_parallel"),
 }
-"""These jobs have several ranks and take longest; their rules are also tested with smaller jobs elsewhere."""
+"""Jobs of several ranks, whose tests take longest; other tests check the same rules with smaller jobs."""
 
 
 @pytest.mark.parametrize("rule", slow_except(MISTAKES, MISTAKES.keys() - LONG))

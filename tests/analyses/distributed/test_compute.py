@@ -93,7 +93,7 @@ def test_a_step_divides_and_so_does_its_time_in_collectives() -> None:
 
 
 def test_operations_have_their_sizes_and_times() -> None:
-    """An all-reduce of 1,000 float32 values has 4,000 bytes; rank 0 spends 50 µs in it, 20 µs of them transferring."""
+    """An all-reduce of 1,000 float32 values has 4,000 bytes; it takes 50 µs on rank 0, including 20 µs of transfer."""
     assert distributed(two_ranks().build()).per_operation.row(0, named=True) == {
         "rank": 0,
         "collective": "all_reduce",
@@ -150,7 +150,7 @@ def test_the_columns_and_their_types() -> None:
 
 
 def test_means_are_over_the_steps() -> None:
-    """Means include only the two steps; a collective outside the steps has a separate row with a null step."""
+    """Means cover only the two steps; a collective outside of them is in a separate row whose step is null."""
     builder = TraceBuilder().step(1, 0, 10).step(2, 10, 30).annotation("gloo:barrier", start_us=50, duration_us=4)
     result = distributed(builder.build())
     assert result.per_rank.select("step_count", "mean_step_ns", "mean_collective_ns").rows() == [(2, 20_000.0, 0.0)]
@@ -162,7 +162,7 @@ def test_means_are_over_the_steps() -> None:
 
 
 def test_groups_in_another_order_are_matched_by_group_and_sequence() -> None:
-    """Rank 0 reduces with rank 1, then with rank 2. Both are matched, although ranks 1 and 2 have only one each."""
+    """Rank 0 reduces with rank 1, then with rank 2. Both calls are matched, although ranks 1 and 2 make only one each."""
     builder = TraceBuilder()
     for rank, group, start, duration in (
         (0, (0, 1), 0, 10),
@@ -235,7 +235,7 @@ def test_the_tree_of_devices() -> None:
 
 
 def test_a_file_name_gives_the_host_only_with_the_right_process(tmp_path) -> None:
-    """A file name `<host>_<pid>` gives the host only if the events have this pid; with `compat`, any number will do."""
+    """A file name `<host>_<pid>` gives the host only if events have this pid; with `compat`, any number is accepted."""
     text = TraceBuilder().operator("aten::mm", start_us=0, duration_us=1).json()
     for name in ("node_a_1000.1694128201545.pt.trace.json", "worker0_step_12.pt.trace.json"):
         (tmp_path / name).write_bytes(text)
@@ -315,7 +315,7 @@ def test_collectives_launched_before_the_recording_belong_to_no_step() -> None:
 
 
 def test_shapes_are_asked_for_only_where_they_were_not_recorded() -> None:
-    """A finding advises `record_shapes=True` only if the trace has no shapes and the launch was recorded."""
+    """A finding advises `record_shapes=True` only for collectives with a recorded launch in a trace without shapes."""
     assert distributed(before_the_recording().build()).findings[1:] == (
         "2 of 3 collectives were launched before the recording, so they are in no step, and their sizes may be unknown",
     )

@@ -78,7 +78,7 @@ def test_the_metrics_over_time() -> None:
 
 
 def test_parts_begin_and_end_exactly_with_the_steps() -> None:
-    """The boundaries of the parts are exact nanoseconds; as doubles, times of this size would be 256 ns apart."""
+    """The parts' boundaries are exact to the nanosecond; neighbouring doubles of this size are 256 ns apart."""
     base = 1_795_209_476_000_000_899
     builder = TraceBuilder(base_time_ns=base).step(1, 0, 100).kernel("k", start_us=0, duration_us=1)
 
@@ -169,7 +169,7 @@ def test_with_compat_an_unknown_shape_is_an_empty_one() -> None:
 
 
 def test_a_known_shape_beside_an_unknown_one_does_not_count() -> None:
-    """Whenever the kernel of known shape runs, a kernel of unknown shape runs too, so SM efficiency is unknown."""
+    """Whenever the kernel with a known shape runs, so does one with an unknown shape, so SM efficiency is unknown."""
     builder = TraceBuilder().step(1, 0, 100).kernel("of a graph", start_us=0, duration_us=60)
     builder.kernel("known", start_us=10, duration_us=40, stream=8, args=shape(0.75, 30))
 
@@ -190,7 +190,7 @@ def test_the_graphs_of_a_real_server(real_traces) -> None:
 
 
 def test_on_amd_shapes_come_from_the_launch() -> None:
-    """ROCm records 52 blocks of 256 threads with the launch; for hipExtModuleLaunchKernel, the grid is in threads."""
+    """ROCm records shapes with the launch; the grid of hipExtModuleLaunchKernel is in threads, not in blocks."""
     device = {"id": 0, "name": "AMD", "numSms": 104, "maxThreadsPerMultiprocessor": 2048}
     builder = TraceBuilder().header(deviceProperties=[device])
     for start, name, grid in ((0, "hipLaunchKernel", 52), (10, "hipExtModuleLaunchKernel", 52 * 256)):
@@ -234,14 +234,14 @@ def test_missing_kernels_and_zero_parts_are_errors() -> None:
 
 
 def test_kernels_of_two_streams_add_before_the_limit(goldens, real_traces) -> None:
-    """Blocks per SM of overlapping kernels are added up, then limited to 1, which gives 0.31, as in the plugin."""
+    """Blocks per SM of overlapping kernels are added up and then limited to 1; the result is 0.31, as in the plugin."""
     trace = case("tb_edge/overlapping_kernels_two_streams_sm_eff", goldens, real_traces).trace
 
     assert gpu_summary(trace).per_device["sm_efficiency_fraction"].to_list() == [pytest.approx(0.31)]
 
 
 def test_the_matrix_cores_of_a_real_amd_trace(goldens, real_traces) -> None:
-    """Two of 14 kernels (Cijk_…_MI16x16x1) use matrix cores and take 27 % of kernel time; the plugin reports 0 %."""
+    """Two kernels (Cijk_…_MI16x16x1) use matrix cores, for 27 % of all kernel time; the plugin reports 0 %."""
     trace = case("tb/hta_amd_mi250/worker0@default", goldens, real_traces).trace
 
     assert gpu_summary(trace).per_device["tensor_core_fraction"].to_list() == [pytest.approx(0.2727, abs=1e-4)]

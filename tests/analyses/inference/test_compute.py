@@ -48,7 +48,7 @@ def product_and_sum(sum_us: int = 2_000) -> TraceBuilder:
 
 
 def test_the_parts_of_a_step_add_up() -> None:
-    """The device is busy for 4,050 of 5,000 µs; it waits 130 µs for launched kernels and 820 µs for the host."""
+    """The device is busy for 4,050 of 5,000 µs; it waits 130 µs for launched work to start and 820 µs for the host."""
     row = first_step(product_and_sum())
     assert parts(row) == {
         "compute_bound_ns": 2_000,
@@ -63,7 +63,10 @@ def test_the_parts_of_a_step_add_up() -> None:
 
 
 def test_kernels_at_once_count_for_the_first_part() -> None:
-    """While the product runs, time is compute-bound; other time is memory-bound while the sum runs, else exposed."""
+    """While the product runs, the time is compute-bound; after that, while the sum runs, it is memory-bound.
+
+    While only the all-reduce runs, the time is exposed communication.
+    """
     builder = TraceBuilder().header(**H100).annotation("decode bs=4", start_us=0, duration_us=5_000)
     builder.operator("aten::mm", start_us=0, duration_us=5, args=PRODUCT)
     builder.kernel("nvjet_tst", start_us=0, duration_us=2_000, launch_us=0)
@@ -122,7 +125,7 @@ def test_parts_always_add_up(builder: TraceBuilder) -> None:
     ],
 )
 def test_the_bound_is_certain_or_unknown(times: dict[str, int], bound: str | None) -> None:
-    """The largest part bounds a step; if another part plus all unknown time is larger, the bound is unknown."""
+    """The largest part bounds a step; the bound is unknown if another part and all unknown time together are larger."""
     table = pl.DataFrame([{part: times.get(part, 0) for part in PARTS}])
     assert bounds(table).to_list() == [bound]
 
@@ -171,7 +174,7 @@ def test_idle_time_before_work_without_a_launch_is_unknown() -> None:
 
 
 def test_idle_time_of_an_incomplete_replay_is_unknown() -> None:
-    """Two replays of a graph run two kernels each, but the third runs one, so the cause of its idle time is unknown."""
+    """A graph's third replay has only one of its two kernels, so the cause of the idle time in this step is unknown."""
     builder = TraceBuilder()
     for number, start in enumerate((0, 100, 200)):
         builder.annotation("decode bs=4", start_us=start, duration_us=90)
@@ -210,7 +213,7 @@ def test_steps_launched_ahead_follow_each_other_on_the_device() -> None:
 
 
 def test_the_scheduler_runs_in_the_gap_between_steps() -> None:
-    """The gap between two steps counts as 60 µs, although a kernel that belongs to no step runs in it."""
+    """The gap between two steps counts as 60 µs, although a kernel that belongs to no step runs in the gap."""
     builder = TraceBuilder()
     for start in (0, 100):
         builder.annotation("decode bs=4", start_us=start, duration_us=30)
@@ -230,7 +233,7 @@ def test_earlier_work_delays_the_first_step() -> None:
 
 
 def test_attention_and_experts_by_operator_or_kernel() -> None:
-    """Attention is recognised by operator, experts by kernel; the FLOPs of attention follow from the step's name."""
+    """Attention is recognised by operator, experts by kernel; FLOPs of attention are derived from the step's name."""
     name = "execute_3_context_1(sq2sk5sqsq4sqsk10)_generation_1(sq1sk7sqsq1sqsk7)"
     builder = TraceBuilder().annotation(name, start_us=0, duration_us=100)
     shapes = {"Input Dims": [[3, 8, 64], [3, 2, 64], [3, 2, 64], [3, 8, 64]], "Input type": ["c10::BFloat16"] * 4}
@@ -245,7 +248,7 @@ def test_attention_and_experts_by_operator_or_kernel() -> None:
 
 
 def test_speculation_has_drafted_tokens_and_no_known_output() -> None:
-    """12 tokens for 4 requests include 8 drafts; how many were accepted, and so the time per token, is unknown."""
+    """8 of 12 tokens are drafts; as it is unknown how many were accepted, the time per output token is unknown, too."""
     builder = TraceBuilder().annotation("execute_context_0(0)_generation_4(12)", start_us=0, duration_us=100)
     builder.annotation("gpu_model_runner: draft", start_us=60, duration_us=20)
     builder.kernel("gemm", start_us=20, duration_us=30, launch_us=10).kernel(
@@ -317,14 +320,14 @@ def test_a_slow_start_is_set_apart() -> None:
 
 
 def test_a_growing_batch_is_set_apart() -> None:
-    """The first steps have fewer than 80 % of the usual 32 requests, so they are not steady."""
+    """The first three steps process fewer than 80 % of the usual 32 requests, so these steps are not steady."""
     result = serving([100] * 12, [8, 16, 24, *[32] * 9])
     assert result.per_step["period"].to_list() == ["start"] * 3 + ["steady"] * 9
     assert result.per_step["period_reason"][1] == "only 16 of about 32 requests decode"
 
 
 def test_a_prompt_before_all_decoding_is_steady() -> None:
-    """In offline generation, one prefill comes before all decoding steps; all of these steps are steady."""
+    """In offline generation, one prefill precedes all decoding steps; the prefill counts as steady, too."""
     builder = TraceBuilder().annotation("prefill bs=4 tokens=64", start_us=0, duration_us=300)
     for start in range(300, 1_300, 100):
         builder.annotation("decode bs=4", start_us=start, duration_us=100)
@@ -416,7 +419,7 @@ def test_a_pattern_finds_the_steps_of_another_engine() -> None:
     assert (row["engine"], row["request_count"], row["kind"]) == ("pattern", 7, None)
 
 
-# Steps of recorded files, read from the plain JSON without holotrace.
+# The steps expected in recorded files, which the tests also read as plain JSON, without holotrace.
 
 RECORDED = {
     # file: prefixes of the steps' names, whether a step lasts until the next one, kinds, requests, tokens, attention
@@ -568,7 +571,7 @@ def test_the_capture_of_graphs_shows_what_bounds_their_kernels() -> None:
 
 
 def test_without_names_the_functions_of_vllm_show_the_same_work(real_traces: Path, tmp_path: Path) -> None:
-    """If no range names vLLM's step, a Python function reveals it, and the step has as many kernels as with a range."""
+    """Without a range that names vLLM's step, a Python function marks the step, with the same number of kernels."""
     path = real_traces / "inference" / "vllm_prefilldecode_piecewise" / "graph_execution.json.gz"
     with gzip.open(path, "rt") as file:
         recording = json.load(file, parse_float=Decimal)

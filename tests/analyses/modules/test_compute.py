@@ -106,7 +106,7 @@ def test_a_module_called_twice_in_its_parent_is_one_row() -> None:
 
 
 def test_a_module_that_appears_in_a_later_call_follows_its_parent() -> None:
-    """Only the second call of Net_0 contains Extra_0, but its row still follows the rows of Net_0."""
+    """Only the second call of Net_0 contains Extra_0, but the row of Extra_0 still comes before the row of Loss_0."""
     builder = module(module(TraceBuilder(), "Net_0", 0, 10), "Linear_0", 1, 5)
     module(builder, "Loss_0", 20, 5)
     module(module(builder, "Net_0", 30, 10), "Extra_0", 31, 5)
@@ -116,7 +116,7 @@ def test_a_module_that_appears_in_a_later_call_follows_its_parent() -> None:
 
 
 def test_work_launched_in_an_annotation_belongs_to_the_module() -> None:
-    """A kernel launched in an annotation inside Net_0, but outside operators, adds to the device self time of Net_0."""
+    """A kernel launched within Net_0 in an annotation, but in no operator, adds to the device self time of Net_0."""
     builder = module(TraceBuilder(), "Net_0", 0, 100).annotation("part", start_us=10, duration_us=50)
     builder.kernel("custom", start_us=200, duration_us=7, launch_us=20)
 
@@ -185,7 +185,7 @@ def test_ranks_are_summed_for_people() -> None:
 
 
 def test_compat_lists_a_module_for_each_call_with_the_totals_of_all() -> None:
-    """With `compat`, Block_0 is called twice and has two rows, both with the totals of the two calls."""
+    """Block_0 is called twice; with `compat`, it has two equal rows, both with the totals of the two calls."""
     builder = module(TraceBuilder(), "Net_0", 0, 100, python_id=1)
     module(module(builder, "Block_0", 10, 20, python_id=2, parent=1), "Block_0", 40, 30, python_id=3, parent=1)
 
@@ -198,7 +198,7 @@ def test_compat_lists_a_module_for_each_call_with_the_totals_of_all() -> None:
 
 
 def test_a_recorded_model_has_its_modules_and_backward_pass(real_traces) -> None:
-    """A GPT with DDP has 29 module paths on each of 4 ranks; its backward time exceeds the total of its blocks."""
+    """A GPT with DDP has 29 module paths on each of 4 ranks; the model's backward time exceeds that of its blocks."""
     table = modules(opened(real_traces / "ddp_gloo_4rank")).per_module
 
     assert table["rank"].value_counts(sort=True)["count"].to_list() == [29] * 4

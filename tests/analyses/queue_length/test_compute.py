@@ -34,7 +34,10 @@ def test_work_waits_from_its_launch_to_its_start() -> None:
 
 
 def test_lengths_count_as_long_as_they_last() -> None:
-    """The mean of length 1 for 12 µs, 2 for 12 µs and 3 for 6 µs is 1.8; HTA's mean over six changes is 1.5."""
+    """The length is 1 for 12 µs, 2 for 12 µs and 3 for 6 µs, so its mean over time is 1.8.
+
+    The mean over the lengths after each of the six changes, as in HTA, is 1.5.
+    """
     result = queue_length(three_kernels().build(), full_length=3)
 
     assert result.time_weighted.to_dicts() == [
@@ -103,7 +106,7 @@ def test_work_that_seems_to_begin_before_its_launch_does_not_wait() -> None:
 
 
 def test_at_equal_times_work_leaves_before_other_work_enters() -> None:
-    """A kernel starts when the next is launched: the length first falls to 0 and then rises to 1."""
+    """A kernel starts at the time when another is launched: the length first falls to 0 and then rises to 1 again."""
     builder = (
         TraceBuilder()
         .kernel("a", start_us=10, duration_us=1, launch_us=0)

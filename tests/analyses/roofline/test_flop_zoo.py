@@ -18,7 +18,7 @@ FOLDER = Path(__file__).parent / "flop_zoo"
 COUNTED: dict[str, int] = json.loads((FOLDER / "truth.json").read_text())["flops"]
 
 DIFFERENT = {
-    # For the gradient of the weights, FlopCounterMode ignores the groups of a convolution:
+    # For the weight gradient of a grouped convolution, FlopCounterMode ignores the groups:
     # https://github.com/pytorch/pytorch/blob/main/torch/utils/flop_counter.py, conv_backward_flop
     "conv_grouped": 442_368,
     "conv_depthwise": 221_184,
@@ -28,7 +28,7 @@ DIFFERENT = {
     "selective_scan": 161_280,
     # FlopCounterMode has no formula for these operators and does not see the products inside them:
     "lstm": 221_184,  # aten::mkldnn_rnn_layer
-    "lstm_bidirectional": 1_161_216,  # the same
+    "lstm_bidirectional": 1_161_216,  # also aten::mkldnn_rnn_layer
     "bilinear": 3_000,  # aten::_trilinear
     "matrix_vector": 192,  # aten::mv
     "addbmm": 4_320,  # aten::addbmm
@@ -36,12 +36,12 @@ DIFFERENT = {
     "int8": 24_576,  # aten::_int_mm
     # FlopCounterMode treats sparse matrices as dense; the trace does not record how many elements they store.
     "sparse": 0,
-    # Recomputation stops early, when the profiler has already begun the event of a product that then never runs.
+    # Recomputation stops early: the last product has an event, although it stops before it runs.
     "checkpoint": 5_050_368,
     # A selective checkpoint saves some results; the profiler also records calls that only return a saved result.
     "checkpoint_selective": 827_904,
 }
-"""Our FLOPs of the models for which they differ from FlopCounterMode's; the comments give the reasons."""
+"""The FLOPs of each model for which holotrace and FlopCounterMode differ, as counted by holotrace, with the reasons."""
 
 
 def counted(name: str) -> Roofline:

@@ -53,7 +53,7 @@ def test_time_outside_the_steps_does_not_count() -> None:
 
 
 def test_a_case_that_saves_a_share_claims_all_of_its_time() -> None:
-    """A kernel that could be twice as fast costs half of its time, but no other rule can claim the other half."""
+    """If half of a kernel's time could be saved, a rule claims only this half, but no other rule can claim the rest."""
     found = claims([(rule("first", 0), case((0, 40), saved_fraction=0.5)), (rule("second", 1), case((0, 40)))], STEP)
 
     assert [claim.claimed_ns for claim in found] == [20, 0]
@@ -78,7 +78,7 @@ def test_all_claims_together_fit_into_the_steps(items: list[tuple[int, list[tupl
 
 
 def test_a_second_case_of_a_rule_claims_what_the_first_leaves() -> None:
-    """Two cases of one rule overlap, so the larger case claims the time."""
+    """If two cases of one rule overlap, the larger case claims the time that both explain."""
     same = rule("same", 1)
 
     found = claims([(same, case((0, 10))), (same, case((0, 30)))], STEP)

@@ -28,7 +28,7 @@ def allocating_job(*, in_operator: bool, hidden: bool = False) -> holotrace.Trac
 
 @pytest.mark.parametrize(("in_operator", "rule"), [(True, "allocator_retries"), (False, "empties_cache")])
 def test_the_calls_cost_the_time_in_which_no_device_works(in_operator: bool, rule: str) -> None:  # noqa: FBT001
-    """Inside an operator, cudaFree belongs to an allocation retry; outside, to `empty_cache`. Both cost 30 µs."""
+    """A cudaFree in an operator is an allocation retry, any other cudaFree is `empty_cache`; each case costs 30 µs."""
     trace = allocating_job(in_operator=in_operator)
     found = {name: cases_of(trace, name) for name in ("allocator_retries", "empties_cache")}
 
@@ -37,7 +37,7 @@ def test_the_calls_cost_the_time_in_which_no_device_works(in_operator: bool, rul
 
 
 def test_calls_behind_a_kernel_cost_nothing() -> None:
-    """A kernel runs during all the calls, so they cost nothing."""
+    """A kernel runs during all calls of cudaFree and cudaMalloc, so the calls cost nothing."""
     trace = allocating_job(in_operator=True, hidden=True)
 
     assert not cases_of(trace, "allocator_retries")
@@ -85,7 +85,7 @@ def test_memory_events_are_needed() -> None:
 
 
 def test_the_recorded_jobs() -> None:
-    """In one job, emptying the cache costs 4.4 ms per step; in the fragmented job, memory is almost full."""
+    """In one job, emptying the cache costs 4.4 ms per step; in another, over 90 % of the memory is allocated."""
     (case,) = cases_of(recorded("training-empties_cache"), "empties_cache").values()
     full = cases_of(recorded("memory-fragmented"), "memory_limit")
 

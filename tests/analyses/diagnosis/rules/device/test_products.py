@@ -114,17 +114,17 @@ def test_a_slow_product_and_one_that_is_too_short_to_tell() -> None:
 
 
 def test_what_the_vendor_measured_limits_what_slow_products_typically_reach() -> None:
-    """On an MI300X, typical products reach 708 TFLOP/s, which AMD measured; on other devices, 60 % of the peak."""
+    """On an MI300X, products are assumed to reach the 708 TFLOP/s that AMD measured, instead of 60 % of the peak."""
     job = DeviceJob({**H100, "name": "AMD Instinct MI300X"}).product(4096, 1024, 1712, duration_us=300).build()
     (case,) = cases_of(job, "slow_products").values()
     assert case.value * 1000 == pytest.approx(300 - floor_us(4096, 1024, 1712, 708), rel=0.01)
 
 
 def test_without_shapes_only_the_names_decide() -> None:
-    """On a V100, tensor cores are up to eight times as fast, so a product of 600 µs without them may save 7/8.
+    """On a V100, tensor cores are up to 8 times as fast, so a product on ordinary cores could save 7/8 of its 600 µs.
 
-    Attention does not change the finding, because it uses tensor cores by default, even in float32. If any other kernel
-    uses tensor cores, nothing is reported.
+    An attention kernel on tensor cores does not change the finding, because attention uses tensor cores by default,
+    even in float32. If any other kernel uses tensor cores, nothing is reported.
     """
     job = DeviceJob(V100).call("aten::mm", "volta_sgemm_128x64_nn", start_us=10, duration_us=600)
     (case,) = cases_of(job.build(), "tensor_cores_unused").values()

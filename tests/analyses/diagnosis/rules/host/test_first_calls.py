@@ -39,13 +39,13 @@ def loading_job(*, busy_us: int) -> holotrace.Trace:
 
 
 def test_loading_a_kernel_costs_the_time_in_which_the_device_is_idle() -> None:
-    """The first kernel runs for 3 of the 10 ms, so loading the second kernel costs 7 ms."""
+    """The first kernel runs for 3 of the 10 ms that loading the second kernel takes, so the loading costs 7 ms."""
     found = holotrace.diagnosis(loading_job(busy_us=3_005)).per_finding.filter(pl.col("rule") == "first_calls")
     assert found["stake_ns"].to_list() == [pytest.approx(7_000_000, rel=0.01)]
 
 
 def test_a_launch_while_the_device_works_may_wait_for_room_in_its_queue() -> None:
-    """The first kernel runs for 6 of the 10 ms, so the launch may just wait for a full queue and is not reported."""
+    """The first kernel runs for 6 of the 10 ms, so the launch may only wait for a full queue and is not reported."""
     assert "first_calls" not in holotrace.diagnosis(loading_job(busy_us=6_005)).per_finding["rule"]
 
 
@@ -74,7 +74,7 @@ def test_a_cold_recording_is_in_doubt() -> None:
 
 
 def test_calls_that_are_long_in_every_step_are_not_the_first() -> None:
-    """Loading a kernel takes 2 ms in each of 4 steps, so it is not a slow first call."""
+    """Each of 4 steps spends 2 ms loading a kernel, so these calls are not slow first calls."""
     trace = TraceBuilder()
     for number in range(4):
         begin = 4_000 * number
@@ -142,7 +142,10 @@ def test_a_call_that_waits_for_nothing_is_not_to_blame() -> None:
 
 
 def test_recorded_python_may_have_made_a_call_late() -> None:
-    """Recording Python may have delayed the call by 100 µs, so 100 µs of the idle time after the call count, too."""
+    """The call begins 100 µs after the kernel ended, perhaps only because recording Python functions slowed the host.
+
+    Without this delay, the call might have waited, so 100 µs of the idle time after the call count, too.
+    """
     trace = synchronising_job(call_us=400, with_python=True)
 
     assert "device_synchronisation" in rules_of(trace)

@@ -40,7 +40,7 @@ def test_a_loop_over_elements_is_found_with_its_function() -> None:
 
 
 def test_without_functions_only_reads_of_elements_show_a_loop() -> None:
-    """Without recorded functions, 200 element reads are reported, but not 200 additions, as each may be in a module."""
+    """Without recorded functions, 200 reads are reported, but 200 additions are not: many modules may share them."""
     assert "aten::item" in cases_of(looping(200, function=None), "operator_loops")
     assert not cases_of(looping(200, function=None, operator="aten::add"), "operator_loops")
 
@@ -142,7 +142,7 @@ def test_a_loop_over_samples_costs_the_module_and_the_operators_beside_it() -> N
 
 
 def test_converting_numbers_one_at_a_time_costs_the_python_code_too() -> None:
-    """A function calls `torch.tensor` for each of 100 numbers: 1 µs in an operator, 5 µs in all."""
+    """A function calls `torch.tensor` 100 times; each call takes 5 µs, of which an operator takes only 1 µs."""
     trace = TraceBuilder()
     for begin in (0, 1_000):
         trace.step(begin // 1_000, begin, 1_000).operator("aten::mm", start_us=begin + 1, duration_us=100)

@@ -56,7 +56,7 @@ def test_the_first_work_of_a_stream_may_wait_for_work_from_before_the_recording(
 
 
 def test_a_graph_that_starts_late_may_lack_kernels() -> None:
-    """Each graph starts 0.2 ms after the device became idle; the graph's first kernels may not have been recorded."""
+    """Each graph starts 0.2 ms late, perhaps only because the graph's first kernels were not recorded."""
     sentence, confidence = late_start(job(launch_us=400, launch_name="cudaGraphLaunch"))
 
     assert "lost earlier kernels of these graphs" in sentence
@@ -65,7 +65,7 @@ def test_a_graph_that_starts_late_may_lack_kernels() -> None:
 
 @pytest.mark.parametrize(("name", "starts_late"), [("two_ranks-sharded", True), ("training", False), ("small", False)])
 def test_ranks_that_share_a_gpu_start_late(name: str, *, starts_late: bool) -> None:
-    """In `two_ranks-sharded`, both ranks share a GPU and start late; in the other jobs, each rank has a GPU."""
+    """In `two_ranks-sharded`, ranks share a GPU, so kernels start late; in other jobs, each rank has its own GPU."""
     trace = recorded(name)
     ranks = [trace.select([rank]) for rank in trace.ranks]
 
@@ -73,7 +73,7 @@ def test_ranks_that_share_a_gpu_start_late(name: str, *, starts_late: bool) -> N
 
 
 def test_a_device_that_idles_has_no_backlog() -> None:
-    """The device takes 0.1 ms for each step but is busy for only 10 µs, so it has no backlog."""
+    """The kernels run late, but the device is idle for 90 of every 100 µs between them, so it has no backlog."""
     trace = TraceBuilder()
     for number in range(3):
         trace.step(number, 800 * number, 800)

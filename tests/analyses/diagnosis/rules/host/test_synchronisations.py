@@ -62,12 +62,12 @@ def job_without_lead(*, waits: bool) -> holotrace.Trace:
 
 
 def test_a_wait_also_costs_the_idle_time_until_the_host_is_ahead_again() -> None:
-    """After the wait, the device is idle for 17 µs, then between the next 20 kernels; all this idle time counts."""
+    """After the wait, the device is idle for 17 µs, and again before each of the next kernels; all idle time counts."""
     assert rules_of(job_without_lead(waits=True))["device_synchronisation"] > 50_000
 
 
 def copying_job(*, copy_us: int) -> holotrace.Trace:
-    """Return steps of 400 µs that start with a blocking copy from pageable memory; a kernel starts 60 µs after it."""
+    """Return steps of 400 µs: a blocking copy from pageable memory and, 60 µs after its end, a kernel."""
     trace = TraceBuilder()
     for number in range(4):
         begin = 400 * number
@@ -84,7 +84,7 @@ def copying_job(*, copy_us: int) -> holotrace.Trace:
     ("copy_us", "rule", "other"), [(200, "pageable_copy", "blocking_copy"), (5, "blocking_copy", "pageable_copy")]
 )
 def test_a_pageable_copy_and_its_wait_are_one_finding(copy_us: int, rule: str, other: str) -> None:
-    """A long copy is reported for its pageable memory, a short copy for its wait, but never for both."""
+    """A long copy is reported for its pageable memory, a short one for the wait; neither is reported twice."""
     found = holotrace.diagnosis(copying_job(copy_us=copy_us)).per_finding
     whole = found.filter(pl.col("part_of").is_null())["rule"].to_list()
 

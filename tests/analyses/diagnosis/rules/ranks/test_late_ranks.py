@@ -108,7 +108,7 @@ def test_the_advice_fits_the_cause(name: str, advice: str) -> None:
 
 
 def test_what_slows_all_ranks_alike_makes_none_of_them_late() -> None:
-    """A function takes 300 µs on two ranks and 340 µs on rank 1, so rank 1 is late by only 40 µs."""
+    """A function takes 340 µs on rank 1 and 300 µs on the two other ranks, so rank 1 is late by only 40 µs."""
     trace = TraceBuilder()
     for rank in range(3):
         trace.rank(rank)
@@ -178,8 +178,8 @@ def test_operators_with_equal_inputs_that_are_slow_in_turn_are_no_uneven_work() 
 def test_a_rank_that_chance_makes_the_latest_is_not_late(late: str, expected: str) -> None:
     """A slow product delays rank 1 in the steps marked 1, and rank 0 in the steps marked 0.
 
-    Chance makes one of two equal ranks the latest in four of six steps with probability 2 * 22/64 = 69 %, and in six
-    of six steps with 3 %.
+    If two ranks are equally fast, the probability that one of them is the later one in at least four of six steps is
+    2 * 22/64 = 69 %; in all six steps, it is 3 %.
     """
     turns = [[500 if rank == int(step) else 200 for rank in range(2)] for step in late]
 
@@ -220,7 +220,7 @@ def delayed_job(*calls: str, on_all_ranks: bool, kind: str = "python") -> holotr
 @pytest.mark.slow
 @pytest.mark.parametrize(("on_all_ranks", "line"), [(False, "train.py(9): evaluate"), (True, "train.py(7): predict")])
 def test_the_cause_of_a_delay_is_the_function_that_no_other_rank_runs(*, on_all_ranks: bool, line: str) -> None:
-    """If only rank 1 calls `evaluate`, the cause is `evaluate`; if all ranks call it, the cause is `predict` inside."""
+    """If only rank 1 calls `evaluate`, `evaluate` is the cause; if all ranks do, the `predict` that it calls is."""
     calls = ("train.py(9): evaluate", "train.py(7): predict")
     found = holotrace.diagnosis(delayed_job(*calls, on_all_ranks=on_all_ranks)).per_finding
     (row,) = found.filter(rule="late_rank").to_dicts()
@@ -231,7 +231,7 @@ def test_the_cause_of_a_delay_is_the_function_that_no_other_rank_runs(*, on_all_
 
 @pytest.mark.slow
 def test_without_lines_the_loading_of_a_late_rank_is_one_finding() -> None:
-    """Rank 1 loads data for 280 µs longer; only the late rank is reported, even without Python functions."""
+    """Rank 1 loads data 280 µs longer; even without Python functions, `late_rank` is found, but not `data_loading`."""
     loader = "enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__"
     trace = delayed_job(loader, on_all_ranks=True, kind="annotation")
 
