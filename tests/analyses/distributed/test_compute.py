@@ -162,7 +162,7 @@ def test_means_are_over_the_steps() -> None:
 
 
 def test_groups_in_another_order_are_matched_by_group_and_sequence() -> None:
-    """Rank 0 reduces with rank 1, then with rank 2. Both calls are matched, although ranks 1 and 2 make only one each."""
+    """Rank 0 reduces with rank 1, then with rank 2. Both calls are matched, although ranks 1 and 2 make one each."""
     builder = TraceBuilder()
     for rank, group, start, duration in (
         (0, (0, 1), 0, 10),

@@ -36,7 +36,8 @@ DIFFERENT = {
     "int8": 24_576,  # aten::_int_mm
     # FlopCounterMode treats sparse matrices as dense; the trace does not record how many elements they store.
     "sparse": 0,
-    # Recomputation stops early: the last product has an event, although it stops before it runs.
+    # Recomputation stops early, just before its last product runs, but after the profiler has begun the event of this
+    # product.
     "checkpoint": 5_050_368,
     # A selective checkpoint saves some results; the profiler also records calls that only return a saved result.
     "checkpoint_selective": 827_904,
