@@ -42,7 +42,7 @@ def segments_us(result: JobCriticalPath) -> list[Segment]:
 
 
 def on_one_host(*ranks: int) -> TraceBuilder:
-    """Return a trace builder for ranks of one host, which share its clock."""
+    """Return a trace builder for ranks that run on one host and therefore share a clock."""
     builder = TraceBuilder()
     for rank in ranks:
         builder.rank(rank).header(host_name="one", distributedInfo={"rank": rank, "world_size": len(ranks)})
@@ -122,7 +122,7 @@ def test_a_function_before_the_first_operator_is_named() -> None:
 
 
 def test_each_function_in_a_gap_has_its_own_time() -> None:
-    """In a 60 µs gap, `save` runs for 50 µs and calls `write` twice; each part of the gap becomes a segment."""
+    """In a 60 µs gap, `save` runs for 50 µs and calls `write` twice; every change of function starts a segment."""
     builder = on_one_host(0, 1)
     builder.rank(0).step(1, 0, 70, rank=0).operator("aten::mm", start_us=0, duration_us=10, rank=0)
     builder.rank(1).step(1, 0, 80, rank=1).operator("aten::mm", start_us=60, duration_us=20, rank=1)

@@ -111,7 +111,7 @@ def waits(stream: int, record: int) -> dict[str, int]:
 
 
 def joined_streams() -> TraceBuilder:
-    """Return a trace in which stream 20 is free from 45 µs, but waits until stream 7 has finished at 105 µs."""
+    """Return a trace in which stream 20 is idle from 45 to 108 µs, as it waits for stream 7, busy until 105 µs."""
     return (
         TraceBuilder()
         .step(1, 0, 30)
@@ -250,7 +250,7 @@ def test_a_call_that_waits_follows_the_device(recorded: str) -> None:
 
 
 def test_a_synchronisation_with_nothing_to_wait_for_keeps_its_time() -> None:
-    """A synchronisation begins after the only kernel ended, so it waits for nothing; all its 60 µs are on the path."""
+    """A call that begins after the only kernel ended waits for nothing, so the path contains all 60 µs of the call."""
     builder = (
         TraceBuilder()
         .step(1, 0, 100)

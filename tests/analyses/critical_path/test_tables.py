@@ -12,7 +12,7 @@ from jobs import MARKUP
 
 
 def paths_of_two_ranks() -> CriticalPath:
-    """Return the paths of two ranks; on rank 1, a kernel takes 50 µs and an operator 20 µs of 100 µs."""
+    """Return the paths of two ranks; on rank 1, a kernel takes 50 of 100 µs and an operator takes 20 µs."""
     builder = TraceBuilder().operator("aten::mm", start_us=0, duration_us=20)
     builder.rank(1).step(1, 0, 100).operator("aten::mm", start_us=0, duration_us=20)
     builder.kernel(f"void {MARKUP}<int>()", start_us=40, duration_us=50, launch_us=10, launch_duration_us=10)

@@ -76,7 +76,7 @@ def test_ranges_are_joined_with_launches_in_order() -> None:
 
 
 def test_a_correlation_has_priority_over_order() -> None:
-    """Ranges are matched to launches by correlation, even if they come in another order and one launch has no range."""
+    """Correlations identify the launch of each range, even if the orders differ and one launch has no range."""
     builder = launching(TraceBuilder(), first=("mm", 0), second=("add", 20), third=("sub", 40))
     measured(builder, "minus", 100, correlation=102, fadd=1)
     measured(builder, "gemm", 110, correlation=100, fadd=1)

@@ -32,7 +32,7 @@ def test_each_finding_has_a_bar_as_long_as_its_cost() -> None:
 
 
 def test_a_job_without_findings_says_so() -> None:
-    """The device is always busy, so nothing is found."""
+    """The device is always busy, so there are no findings."""
     trace = TraceBuilder()
     for number in range(3):
         trace.step(number, 100 * number, 100).kernel("gemm", start_us=100 * number + 1, duration_us=99)

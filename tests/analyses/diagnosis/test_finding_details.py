@@ -36,7 +36,7 @@ def test_findings_that_are_part_of_others_are_their_effects(result) -> None:
 
 
 def test_the_ranks_are_those_of_the_evidence(result) -> None:
-    """Rank 1 is late, which costs each rank 200 µs per step, because rank 0 waits."""
+    """Rank 1 is 200 µs late per step; this costs rank 0, which waits, and rank 1 itself 200 µs each."""
     assert of_rule(result, "late_rank").ranks == ((0, 200_000), (1, 200_000))
 
 

@@ -24,7 +24,7 @@ PRODUCT_MS = 1e3 * 2 * 8192**3 / 989.4e12
 
 
 def training(lengths_ms: tuple[int, ...] = (10, 10, 10, 10), *, peaks: tuple[int, ...] = ()) -> Trace:
-    """Return steps with one matrix product of 2 ms each, and memory events that record `peaks` as allocated bytes."""
+    """Return steps with one matrix product of 2 ms each, and a memory event for each total in `peaks` (in bytes)."""
     builder, begin = TraceBuilder().header(**H100), 0
     for number, length in enumerate(lengths_ms):
         builder.step(number, begin, 1_000 * length)

@@ -93,7 +93,7 @@ def test_a_step_divides_and_so_does_its_time_in_collectives() -> None:
 
 
 def test_operations_have_their_sizes_and_times() -> None:
-    """An all-reduce of 1,000 float32 values has 4,000 bytes; rank 0 spends 50 µs in it, 20 µs of them transferring."""
+    """An all-reduce of 1,000 float32 values has 4,000 bytes; it takes 50 µs on rank 0, including 20 µs of transfer."""
     assert distributed(two_ranks().build()).per_operation.row(0, named=True) == {
         "rank": 0,
         "collective": "all_reduce",
@@ -150,7 +150,7 @@ def test_the_columns_and_their_types() -> None:
 
 
 def test_means_are_over_the_steps() -> None:
-    """Means include only the two steps; a collective outside the steps has a separate row with a null step."""
+    """Means cover only the two steps; a collective outside of them is in a separate row whose step is null."""
     builder = TraceBuilder().step(1, 0, 10).step(2, 10, 30).annotation("gloo:barrier", start_us=50, duration_us=4)
     result = distributed(builder.build())
     assert result.per_rank.select("step_count", "mean_step_ns", "mean_collective_ns").rows() == [(2, 20_000.0, 0.0)]

@@ -169,7 +169,7 @@ def test_with_compat_an_unknown_shape_is_an_empty_one() -> None:
 
 
 def test_a_known_shape_beside_an_unknown_one_does_not_count() -> None:
-    """Whenever the kernel of known shape runs, a kernel of unknown shape runs too, so SM efficiency is unknown."""
+    """Whenever the kernel with a known shape runs, so does one with an unknown shape, so SM efficiency is unknown."""
     builder = TraceBuilder().step(1, 0, 100).kernel("of a graph", start_us=0, duration_us=60)
     builder.kernel("known", start_us=10, duration_us=40, stream=8, args=shape(0.75, 30))
 
@@ -237,14 +237,14 @@ def test_missing_kernels_and_zero_parts_are_errors() -> None:
 
 
 def test_kernels_of_two_streams_add_before_the_limit(goldens, real_traces) -> None:
-    """Blocks per SM of overlapping kernels are added up, then limited to 1, which gives 0.31, as in the plugin."""
+    """Blocks per SM of overlapping kernels are added up and then limited to 1; the result is 0.31, as in the plugin."""
     trace = case("tb_edge/overlapping_kernels_two_streams_sm_eff", goldens, real_traces).trace
 
     assert gpu_summary(trace).per_device["sm_efficiency_fraction"].to_list() == [pytest.approx(0.31)]
 
 
 def test_the_matrix_cores_of_a_real_amd_trace(goldens, real_traces) -> None:
-    """Two of 14 kernels (Cijk_…_MI16x16x1) use matrix cores and take 27 % of kernel time; the plugin reports 0 %."""
+    """Two kernels (Cijk_…_MI16x16x1) use matrix cores, for 27 % of all kernel time; the plugin reports 0 %."""
     trace = case("tb/hta_amd_mi250/worker0@default", goldens, real_traces).trace
 
     assert gpu_summary(trace).per_device["tensor_core_fraction"].to_list() == [pytest.approx(0.2727, abs=1e-4)]

@@ -116,7 +116,7 @@ def test_a_launch_after_the_start_leaves_no_negative_wait() -> None:
 
 
 def test_without_a_known_launch_nothing_is_blamed_on_the_host() -> None:
-    """If launches are unknown, a gap of 5 µs is `kernel_wait` and a gap of 500 µs is `other`; none is `host_wait`."""
+    """If launches are unknown, a gap of 5 µs is `kernel_wait` and a gap of 500 µs is `other`; no gap is `host_wait`."""
     builder = TraceBuilder()
     for start in (0, 6, 507):
         builder.kernel("k", start_us=start, duration_us=1)
@@ -182,7 +182,7 @@ def test_streams_of_the_same_number_on_two_devices_are_two() -> None:
 
 
 def test_kernels_of_a_graph_wait_for_the_device_not_for_the_host() -> None:
-    """One cudaGraphLaunch starts three kernels; the launch is before the gaps between them, so none is `host_wait`."""
+    """One cudaGraphLaunch starts three kernels; it precedes the gaps between them, so no idle time is `host_wait`."""
     builder = TraceBuilder().runtime("cudaGraphLaunch", start_us=0, duration_us=5, correlation=9)
     for start in (10, 21, 32):
         builder.kernel("k", start_us=start, duration_us=10, correlation=9)
@@ -214,7 +214,7 @@ def test_a_synchronisation_does_not_end_a_gap() -> None:
 
 
 def test_statistics_are_those_of_the_parts() -> None:
-    """For waits of 1, 2, 4 and 9 µs, the table has the count, mean, sample deviation, quartiles and extremes."""
+    """For waits of 1, 2, 4 and 9 µs, the table has the count, mean, standard deviation, quartiles and extremes."""
     builder, start = TraceBuilder().kernel("k", start_us=0, duration_us=1), 1
     for wait in (1, 4, 2, 9):
         builder.kernel("k", start_us=start + wait, duration_us=1)

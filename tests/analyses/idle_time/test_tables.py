@@ -8,7 +8,7 @@ from jobs import gpu_job
 
 
 def test_idle_categories_are_side_by_side() -> None:
-    """Each device has a row with its idle time, the number of waits, and the share of each category."""
+    """Each device has a row with its idle time, the number of waits, and each category's share of the idle time."""
     assert idle_per_device(idle_time(gpu_job().build())).rows() == [
         (0, 40_000, 2, 0.5, 0.5, 0.0),
         (1, 0, 0, None, None, None),

@@ -48,7 +48,7 @@ def product_and_sum(sum_us: int = 2_000) -> TraceBuilder:
 
 
 def test_the_parts_of_a_step_add_up() -> None:
-    """The device is busy for 4,050 of 5,000 µs; it waits 130 µs for launched kernels and 820 µs for the host."""
+    """The device is busy for 4,050 of 5,000 µs; it waits 130 µs for launched work to start and 820 µs for the host."""
     row = first_step(product_and_sum())
     assert parts(row) == {
         "compute_bound_ns": 2_000,
@@ -216,7 +216,7 @@ def test_steps_launched_ahead_follow_each_other_on_the_device() -> None:
 
 
 def test_the_scheduler_runs_in_the_gap_between_steps() -> None:
-    """The gap between two steps counts as 60 µs, although a kernel that belongs to no step runs in it."""
+    """The gap between two steps counts as 60 µs, although a kernel that belongs to no step runs in the gap."""
     builder = TraceBuilder()
     for start in (0, 100):
         builder.annotation("decode bs=4", start_us=start, duration_us=30)
@@ -329,14 +329,14 @@ def test_a_slow_start_is_set_apart() -> None:
 
 
 def test_a_growing_batch_is_set_apart() -> None:
-    """The first steps have fewer than 80 % of the usual 32 requests, so they are not steady."""
+    """The first three steps process fewer than 80 % of the usual 32 requests, so these steps are not steady."""
     result = serving([100] * 12, [8, 16, 24, *[32] * 9])
     assert result.per_step["period"].to_list() == ["start"] * 3 + ["steady"] * 9
     assert result.per_step["period_reason"][1] == "only 16 of about 32 requests decode"
 
 
 def test_a_prompt_before_all_decoding_is_steady() -> None:
-    """In offline generation, one prefill comes before all decoding steps; all of these steps are steady."""
+    """In offline generation, one prefill precedes all decoding steps; the prefill counts as steady, too."""
     builder = TraceBuilder().annotation("prefill bs=4 tokens=64", start_us=0, duration_us=300)
     for start in range(300, 1_300, 100):
         builder.annotation("decode bs=4", start_us=start, duration_us=100)
@@ -428,7 +428,7 @@ def test_a_pattern_finds_the_steps_of_another_engine() -> None:
     assert (row["engine"], row["request_count"], row["kind"]) == ("pattern", 7, None)
 
 
-# Steps of recorded files, read from the plain JSON without holotrace.
+# The steps expected in recorded files, which the tests also read as plain JSON, without holotrace.
 
 RECORDED = {
     # file: prefixes of the steps' names, whether a step lasts until the next one, kinds, requests, tokens, attention
@@ -580,7 +580,7 @@ def test_the_capture_of_graphs_shows_what_bounds_their_kernels() -> None:
 
 
 def test_without_names_the_functions_of_vllm_show_the_same_work(real_traces: Path, tmp_path: Path) -> None:
-    """If no range names vLLM's step, a Python function reveals it, and the step has as many kernels as with a range."""
+    """Without a range that names vLLM's step, a Python function marks the step, with the same number of kernels."""
     path = real_traces / "inference" / "vllm_prefilldecode_piecewise" / "graph_execution.json.gz"
     with gzip.open(path, "rt") as file:
         recording = json.load(file, parse_float=Decimal)

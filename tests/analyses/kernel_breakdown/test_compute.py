@@ -100,7 +100,7 @@ def test_the_columns_and_their_types() -> None:
 
 
 def test_one_name_of_two_kinds_is_two_kernels() -> None:
-    """A kernel with collective args is communication; a kernel with the same name but without them is computation."""
+    """A kernel with args of a collective is communication; a kernel of that name without such args is computation."""
     trace = (
         TraceBuilder()
         .kernel("fused", start_us=0, duration_us=3, args={"Collective name": "allreduce"})

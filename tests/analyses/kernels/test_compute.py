@@ -39,7 +39,7 @@ def job() -> TraceBuilder:
 
 
 def test_kernels_by_name() -> None:
-    """Three gemm calls have (0.2·10 + 0.4·30 + 0.4·5) / 45 blocks per SM on average; relu's launch shape is unknown."""
+    """Weighted by time, gemm has (0.2·10 + 0.4·30 + 0.4·5) / 45 blocks per SM; the launch shape of relu is unknown."""
     result = kernels(job().build())
 
     assert result.per_kernel.to_dicts() == [
@@ -127,7 +127,7 @@ def test_the_columns_and_their_types() -> None:
 
 
 def test_infinite_and_negative_values_are_unknown() -> None:
-    """Some profilers write infinite blocks per SM or negative occupancy; the means ignore such values."""
+    """The means ignore the infinite blocks per SM and the negative occupancy that some profilers write."""
     args = {"blocks per SM": float("inf"), "est. achieved occupancy %": -1}
     builder = TraceBuilder().kernel("k", start_us=0, duration_us=10, args=args)
     builder.kernel("k", start_us=20, duration_us=30, args={"blocks per SM": 2, "est. achieved occupancy %": 50})
@@ -196,7 +196,7 @@ def test_both_tables_add_up(name: str, goldens, real_traces) -> None:
     ],
 )
 def test_kernels_of_old_traces_have_an_operator(name: str, goldens, real_traces) -> None:
-    """At least 99 % of the kernels get an operator; in the plugin none do, because old traces store ids differently."""
+    """At least 99 % of the kernels get an operator; the plugin finds none, because old traces store ids differently."""
     per_launch_shape = kernels(case(f"tb/{name}", goldens, real_traces).trace).per_launch_shape
 
     known = per_launch_shape.filter(pl.col("operator").is_not_null())["call_count"].sum()

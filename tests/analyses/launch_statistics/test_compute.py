@@ -89,7 +89,7 @@ def test_launches_are_listed_when_asked_for() -> None:
 
 
 def test_a_value_equal_to_its_cutoff_is_fine() -> None:
-    """A call or delay that equals its cutoff is not slow or late."""
+    """A call whose duration equals its cutoff is not slow; a start whose delay equals its cutoff is not late."""
     result = launch_statistics(launched().build(), runtime_cutoff_ns=60_000, delay_cutoff_ns=195_000)
 
     counts = result.per_rank.select("slow_call_count", "late_start_count").row(0)
@@ -131,7 +131,7 @@ def test_a_graph_is_one_call_for_many_kernels() -> None:
     ],
 )
 def test_the_name_of_the_call_does_not_matter(call, category) -> None:
-    """Any HIP, MTIA or XPU call with the same correlation as a kernel is its launch, even on stream 0."""
+    """A HIP, MTIA or XPU call of any name launches the kernel that has the same correlation, even on stream 0."""
     trace = (
         TraceBuilder()
         .event(ph="X", cat=category, name=call, pid=1, tid=1, ts=0, dur=2, args={"correlation": 5})

@@ -80,12 +80,12 @@ def test_copies_that_touch_do_not_overlap() -> None:
 
 
 def test_a_copy_of_0_us_counts_as_one_microsecond() -> None:
-    """Durations in old files are rounded to whole microseconds, so 0 µs is replaced by 1 µs."""
+    """Old files round durations to whole microseconds, so a copy of 0 µs is treated as a copy of 1 µs."""
     assert changes(copied(TraceBuilder(), 3, 0, 1)) == [(3, 1, 10**9), (4, 0, 0)]
 
 
 def test_without_a_bandwidth_it_is_size_over_duration() -> None:
-    """If no bandwidth was recorded, a copy of 5,000 bytes in 2 µs gets 2.5 GB/s; HTA would use 0."""
+    """Without a recorded bandwidth, a copy of 5,000 bytes in 2 µs is assumed to have 2.5 GB/s; HTA would use 0."""
     builder = TraceBuilder().copy("Memcpy DtoH", start_us=0, duration_us=2, args={BANDWIDTH: None, "bytes": 5_000})
     assert changes(builder) == [(0, 1, 2_500_000_000), (2, 0, 0)]
     assert memory_bandwidth(builder.build()).time_weighted.select("name", "bytes").row(0) == ("Memcpy DtoH", 5_000)
@@ -104,7 +104,7 @@ def test_size_over_duration_replaces_an_impossible_bandwidth() -> None:
 
 
 def test_a_copy_without_size_and_bandwidth_counts_0() -> None:
-    """A copy with neither size nor bandwidth is counted, with 0 bytes/s and null bytes."""
+    """A copy with neither a size nor a bandwidth is counted; its bandwidth is 0 bytes/s, and its bytes are null."""
     builder = TraceBuilder().copy("Memcpy DtoH", start_us=0, duration_us=2, args={BANDWIDTH: None, "bytes": None})
     row = memory_bandwidth(builder.build()).time_weighted.row(0, named=True)
     assert (row["copy_count"], row["bytes"], row["busy_ns"], row["max_bytes_per_s"]) == (1, None, 2_000, 0)
@@ -130,7 +130,7 @@ def test_the_kind_of_a_copy_is_in_its_name(name: str, kind: str) -> None:
 
 
 def test_devices_stay_apart() -> None:
-    """Simultaneous copies to two devices do not add up: each device has 1 GB/s."""
+    """The bandwidths of simultaneous copies to two devices are not added up: the maximum of each device is 1 GB/s."""
     builder = copied(copied(TraceBuilder(), 0, 10, 1, device=0), 0, 10, 1, device=1)
     table = memory_bandwidth(builder.build()).time_weighted
     assert table.select("device", "max_bytes_per_s").rows() == [(0, 10**9), (1, 10**9)]

@@ -85,7 +85,7 @@ def test_without_memory_events_a_finding_says_why() -> None:
 
 
 def test_events_without_totals_are_added_up() -> None:
-    """Without totals, sizes are added up; a free of 10 B comes first, so at least 10 B were allocated before."""
+    """Without totals, sizes are added up. The first event frees 10 B, so at least 10 B were allocated before it."""
     result = memory_timeline(Job().change(0, -10, None).change(1, 30, None).builder.build())
     assert result.series["allocated_bytes"].to_list() == [0, 30]
     assert result.per_device.select("first_bytes", "peak_bytes", "peak_reserved_bytes").row(0) == (10, 30, None)
@@ -104,7 +104,7 @@ def test_events_count_in_the_order_of_their_times() -> None:
 
 
 def test_devices_have_their_own_memory() -> None:
-    """Equal addresses on two devices are two different blocks of memory."""
+    """The same address on two devices refers to two different blocks of memory."""
     result = memory_timeline(Job().change(0, 5, 1, 5).change(1, 7, 1, 7, device=1).builder.build())
     assert result.per_device.select("device", "peak_bytes").rows() == [(0, 5), (1, 7)]
     assert result.at_peak.select("device", "bytes").rows() == [(0, 5), (1, 7)]
@@ -134,7 +134,7 @@ def test_the_gpu_of_a_real_amd_trace(real_traces) -> None:
 
 
 def test_memory_from_before_the_recording_matches_the_file(real_traces) -> None:
-    """At the peak, the bytes from before the recording equal the total before the first event."""
+    """At the peak, the bytes allocated before the recording equal the allocated total before the first event."""
     result = memory_timeline(opened(real_traces / "single_v100"))
     before = result.at_peak.filter(pl.col("operator") == "(before the recording)")
     assert before["bytes"].to_list() == [4_096_614_400]
@@ -149,7 +149,7 @@ def test_the_tables_equal_their_golden_copies(golden) -> None:
 
 
 def test_a_gpu_comes_before_the_host() -> None:
-    """The host has allocated more memory, but the answer and the tables start with the GPU."""
+    """More memory is allocated on the host than on the GPU, but the answer and the tables start with the GPU."""
     job = peak_job()
     args = {"Device Type": 0, "Device Id": -1, "Bytes": 9_000, "Addr": 1, "Total Allocated": 9_000}
     job.builder.event(ph="i", s="t", cat="cpu_instant_event", name="[memory]", pid=PROCESS, tid=1, ts=30, args=args)

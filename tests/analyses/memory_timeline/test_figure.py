@@ -29,7 +29,7 @@ def test_each_device_has_a_line() -> None:
 
 
 def test_reserved_memory_is_a_dotted_line() -> None:
-    """Reserved memory is dotted; both lines share one entry in the legend."""
+    """Reserved memory is a dotted line; the lines of reserved and allocated memory share one entry in the legend."""
     allocated, reserved, _ = plot_memory_timeline(result_of([GIB, 2 * GIB], reserved=3 * GIB)).data
     assert (reserved.line.dash, list(reserved.y)) == ("dot", [3, 3])
     assert (allocated.showlegend, reserved.showlegend) == (True, False)

@@ -106,7 +106,7 @@ def test_a_module_called_twice_in_its_parent_is_one_row() -> None:
 
 
 def test_a_module_that_appears_in_a_later_call_follows_its_parent() -> None:
-    """Only the second call of Net_0 contains Extra_0, but its row still follows the rows of Net_0."""
+    """Only the second call of Net_0 contains Extra_0, but the row of Extra_0 still comes before the row of Loss_0."""
     builder = module(module(TraceBuilder(), "Net_0", 0, 10), "Linear_0", 1, 5)
     module(builder, "Loss_0", 20, 5)
     module(module(builder, "Net_0", 30, 10), "Extra_0", 31, 5)
@@ -116,7 +116,7 @@ def test_a_module_that_appears_in_a_later_call_follows_its_parent() -> None:
 
 
 def test_work_launched_in_an_annotation_belongs_to_the_module() -> None:
-    """A kernel launched in an annotation inside Net_0, but outside operators, adds to the device self time of Net_0."""
+    """A kernel launched within Net_0 in an annotation, but in no operator, adds to the device self time of Net_0."""
     builder = module(TraceBuilder(), "Net_0", 0, 100).annotation("part", start_us=10, duration_us=50)
     builder.kernel("custom", start_us=200, duration_us=7, launch_us=20)
 

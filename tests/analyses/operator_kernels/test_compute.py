@@ -52,7 +52,7 @@ def test_kernels_belong_to_the_innermost_operator() -> None:
 
 
 def test_backward_kernels_belong_to_the_forward_operator_too() -> None:
-    """The kernels of MmBackward0 count as backward time of aten::mm: 4 µs forward, 5 µs backward."""
+    """aten::mm has kernels of 4 µs forward and 5 µs backward, because the kernels of MmBackward0 count as its own."""
     assert operator_kernels(training().build()).per_forward.to_dicts() == [
         {
             "rank": 0,
@@ -68,7 +68,7 @@ def test_backward_kernels_belong_to_the_forward_operator_too() -> None:
 
 
 def test_kernels_are_in_the_order_of_their_launches() -> None:
-    """Two calls launch the kernels a and b; the mean delays refer to a, the first kernel of each call."""
+    """Each of two calls launches the kernels a and b; the mean delays are those of a, the first kernel of each call."""
     builder = TraceBuilder()
     for begin, to_launch in ((0, 1), (100, 3)):
         builder.operator("aten::sum", start_us=begin, duration_us=20)

@@ -153,7 +153,7 @@ def test_a_recursive_operator_counts_an_event_once() -> None:
 
 
 def test_devices_of_any_type_have_their_own_blocks() -> None:
-    """The same address on an XPU and on two GPUs is three different blocks; the plugin cannot show such a trace."""
+    """The same address on an XPU and on two GPUs refers to three different blocks; the plugin fails on such a trace."""
     job = Job().range("a", 0, 9)
     for place, device in enumerate(((12, 0), (1, 0), (1, 1))):
         job.change(1 + place, 10 + place, 1, device)
@@ -204,7 +204,7 @@ def test_a_window_counts_its_own_events_and_keeps_true_times() -> None:
 
 
 def test_a_window_without_events_has_neither_rows_nor_findings() -> None:
-    """For a window after the last event, the tables and findings are empty."""
+    """For a window after the last event, the tables are empty, and there are no findings."""
     result = operator_memory(nested_job().builder.build(), start_ns=1_000_000)
     assert (len(result.per_operator), len(result.blocks), result.findings) == (0, 0, ())
 
@@ -218,7 +218,7 @@ def test_without_addresses_there_are_sums_but_no_blocks() -> None:
 
 
 def test_an_address_allocated_twice_and_freed_twice() -> None:
-    """Two blocks are allocated at one address; the first free ends the second block, and the second free ends none."""
+    """Two blocks are allocated at one address. The first free releases the second; the second free matches none."""
     job = Job().change(1, 100, 2).change(2, 700, 2).change(3, -700, 2).change(4, -100, 2)
     blocks = operator_memory(job.builder.build()).blocks.select("block_bytes", "allocated_ns", "released_ns")
     assert blocks.rows() == [(100, 1_000, None), (700, 2_000, 3_000), (100, None, 4_000)]
@@ -235,7 +235,7 @@ ranges = st.lists(st.tuples(st.sampled_from("abc"), st.integers(0, 40), st.integ
 def test_nothing_is_counted_twice_or_lost(
     events: list[tuple[int, int, int, tuple[int, int]]], calls: list[Any]
 ) -> None:
-    """For random events, each allocation is one block, and the self sums equal those of a slow search."""
+    """For random events, each allocation is one block, and the self sums equal the sums of a slow, simple search."""
     job = Job()
     for name, start, length in calls:
         job.range(name, start, length)
@@ -271,7 +271,7 @@ def test_the_tables_equal_their_golden_copies(golden) -> None:
 
 @pytest.mark.parametrize(("name", "window"), WINDOWS)
 def test_sums_equal_those_of_the_plugin(name: str, window: str, goldens: Path, real_traces: Path) -> None:
-    """With `compat`, all rows equal the plugin's, which are in KB and rounded."""
+    """With `compat`, all rows equal the plugin's rows, once sizes are converted to KB and rounded as in the plugin."""
     opened = case(name, goldens, real_traces)
     theirs, window_ns = _theirs(opened, "memory", window)
 
@@ -290,7 +290,7 @@ def test_sums_equal_those_of_the_plugin(name: str, window: str, goldens: Path, r
 def test_blocks_equal_those_of_the_plugin(name: str, window: str, goldens: Path, real_traces: Path) -> None:
     """With `compat`, all blocks equal the plugin's, including blocks with only an allocation or only a release.
 
-    Times halfway between two rounded values may round either way.
+    A time halfway between two rounded values may be rounded up or down.
     """
     opened = case(name, goldens, real_traces)
     if opened.view("memory_events") is None:

@@ -36,7 +36,10 @@ def job() -> TraceBuilder:
 
 
 def test_times_of_an_operator_are_sums_over_its_calls() -> None:
-    """aten::mm has two calls of 20 µs, 7 µs of launch calls, and 70 µs of kernels that overlap for 10 µs."""
+    """aten::mm has two calls of 20 µs, which include 7 µs of launch calls, and 70 µs of kernels, two of which overlap.
+
+    The overlap is 10 µs, so the device is busy for 60 µs.
+    """
     mm = {
         "rank": 0,
         "operator": "aten::mm",
@@ -109,7 +112,7 @@ def test_each_shape_has_its_row() -> None:
 
 
 def test_nested_calls_of_one_operator_count_twice_in_totals_and_once_when_busy() -> None:
-    """aten::div calls itself; a kernel of 4 µs counts twice in the total time and once in the busy time."""
+    """aten::div calls itself; a kernel of 4 µs counts twice in the operator's total time but once in its busy time."""
     builder = (
         TraceBuilder()
         .operator("aten::div", start_us=0, duration_us=20)
@@ -206,7 +209,7 @@ def test_ranks_are_summed_for_people() -> None:
     ids=["its own", "the correlation, as in 2022", "none"],
 )
 def test_work_with_an_unmatched_external_id_keeps_its_operator(launch_args, kernel_args) -> None:
-    """A kernel belongs to the operator around its launch; with `compat`, only if their external ids are equal."""
+    """A kernel belongs to the operator around its launch; with `compat`, only if operator and launch share an id."""
     builder = (
         TraceBuilder()
         .operator("aten::mm", start_us=0, duration_us=20, args={"External id": 7})
@@ -221,7 +224,7 @@ def test_work_with_an_unmatched_external_id_keeps_its_operator(launch_args, kern
 
 
 def test_an_operator_that_outlives_the_one_it_began_in_is_kept() -> None:
-    """aten::b begins inside aten::a and ends after aten::a; it is listed here but dropped by the plugin."""
+    """aten::b begins inside aten::a but ends after it; holotrace lists aten::b, but the plugin drops it."""
     builder = TraceBuilder().step(1, 0, 100).operator("aten::a", start_us=10, duration_us=10)
     trace = builder.operator("aten::b", start_us=15, duration_us=10).build()
 

@@ -119,7 +119,7 @@ def test_fsdp_asks_for_calls_that_the_host_performs() -> None:
 
 
 def test_gradients_of_ddp_are_data_parallel_beside_other_calls_of_the_group() -> None:
-    """DDP reduces gradients in a group that also gathers metrics; the reductions are still on axis dp."""
+    """A group in which DDP reduces gradients is also used to gather metrics; the reductions are still on axis dp."""
     builder = TraceBuilder()
     for rank in (0, 1):
         builder.rank(rank).header(host_name="node-1").step(1, 0, 200)
@@ -138,7 +138,10 @@ def test_gradients_of_ddp_are_data_parallel_beside_other_calls_of_the_group() ->
 
 
 def test_groups_that_fit_two_axes_are_said_and_not_guessed() -> None:
-    """All-gathers in a group without a description may be fsdp or tp, so the axis is unknown; a finding names both."""
+    """All-gathers in a group without a description may be on axis fsdp or tp, so the axis is unknown.
+
+    A finding names both candidates.
+    """
     builder = TraceBuilder()
     for rank in (0, 1):
         builder.rank(rank).header(host_name="node-1").step(1, 0, 100)
@@ -171,7 +174,7 @@ def pipeline_of_two(microbatches: int = 3) -> TraceBuilder:
 
 
 def test_the_bubble_of_a_stage_is_its_waiting_for_neighbours() -> None:
-    """Rank 1 waits 3 times 100 µs; for two stages and three microbatches, the expected bubble is 25 %."""
+    """Rank 1 waits 3 times 100 µs. With two stages and three microbatches, a bubble of 25 % of the step is expected."""
     stages = parallelism(pipeline_of_two().build()).per_stage
 
     chosen = ("rank", "stage", "stage_count", "microbatch_count", "transfer_ns", "bubble_ns")
@@ -180,7 +183,7 @@ def test_the_bubble_of_a_stage_is_its_waiting_for_neighbours() -> None:
 
 
 def test_tokens_of_experts_show_the_imbalance() -> None:
-    """Of 8 tokens, rank 0 receives 6 and rank 1 receives 2, which is 1.5 and 0.5 times the mean."""
+    """Of 8 tokens, rank 0 receives 6 (1.5 times the mean) and rank 1 receives 2 (0.5 times the mean)."""
     builder = TraceBuilder()
     for rank, received in enumerate(((3, 3), (1, 1))):
         splits = {"In split size": "[3, 1]", "Out split size": str(list(received)), **_group("mesh_ep")}

@@ -21,7 +21,7 @@ def _two_axes() -> Parallelism:
 
 
 def test_waiting_and_transfer_of_each_axis_are_parts_of_the_bars() -> None:
-    """Rank 0 waits 40 µs and transfers for 10 µs on axis tp; on axis dp, both ranks only transfer, for 50 µs."""
+    """Rank 0 waits 40 µs and transfers for 10 µs on axis tp; on axis dp, both ranks transfer for 50 µs."""
     figure = plot_parallelism(_two_axes())
 
     assert {bar.name: list(bar.x) for bar in figure.data if bar.showlegend} == {

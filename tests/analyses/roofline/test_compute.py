@@ -101,7 +101,7 @@ def test_small_data_may_come_from_the_cache() -> None:
 
 
 def test_an_unknown_device_has_the_best_rates_of_the_trace() -> None:
-    """For an unknown device, the best rates in the trace replace the peaks, and a finding says so."""
+    """For an unknown device, the best rates attained in the trace serve as peak rates, and a finding says so."""
     result = roofline(job(header={"deviceProperties": [{"id": 0, "name": "Strange 9000"}]}).build())
     assert result.peaks.select("resource", "peak_flops_per_s", "peak_bytes_per_s", "source").rows() == [
         ("bfloat16", 2 * 8192**3 / 2e-3, None, "attained in this trace"),
@@ -112,7 +112,7 @@ def test_an_unknown_device_has_the_best_rates_of_the_trace() -> None:
 
 
 def test_peaks_show_what_the_trace_and_the_vendor_attain() -> None:
-    """The table of peaks has the peak, the rate that AMD measured, and the rate attained in the trace."""
+    """The table of peaks lists the peak rate, the rate that AMD measured, and the rate attained in the trace."""
     mi300 = {"deviceProperties": [{"id": 0, "name": "AMD Instinct MI300X"}]}
     peaks = roofline(job(header=mi300).build()).peaks
     columns = ("peak_flops_per_s", "attainable_flops_per_s", "attained_flops_per_s", "attained_bytes_per_s")
@@ -122,7 +122,10 @@ def test_peaks_show_what_the_trace_and_the_vendor_attain() -> None:
 
 
 def test_the_cache_does_not_show_what_the_memory_attains() -> None:
-    """12 MB fit in the cache of 50 MB, so their rate is not listed: it does not show how fast the memory is."""
+    """12 MB fit in the cache of 50 MB, so the rate of this operator does not show how fast the memory is.
+
+    The table of peaks therefore has no attained rate of the memory.
+    """
     args = {"Input Dims": [[1 << 20], [1 << 20], []], "Input type": ["float", "float", "Scalar"]}
     builder = TraceBuilder().header(**H100).operator("aten::add", start_us=0, duration_us=5, args=args)
     peaks = roofline(builder.kernel("add", start_us=10, duration_us=12, launch_us=1).build()).peaks
@@ -175,7 +178,7 @@ COVERAGE = {
 
 @pytest.mark.parametrize("name", sorted(COVERAGE))
 def test_nearly_all_time_of_real_models_is_known(real_traces, goldens, name) -> None:
-    """Costs are known for at least 99 % of the time, and never for less time than in TraceLens.
+    """Costs are known for at least 99 % of the time, and for at least as much time as in TraceLens.
 
     Busy times agree with TraceLens to within 3 %, and every contradicted lower bound is reported.
     """

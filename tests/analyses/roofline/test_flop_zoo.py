@@ -18,7 +18,7 @@ FOLDER = Path(__file__).parent / "flop_zoo"
 COUNTED: dict[str, int] = json.loads((FOLDER / "truth.json").read_text())["flops"]
 
 DIFFERENT = {
-    # For the gradient of the weights, FlopCounterMode ignores the groups of a convolution:
+    # For the weight gradient of a grouped convolution, FlopCounterMode ignores the groups:
     # https://github.com/pytorch/pytorch/blob/main/torch/utils/flop_counter.py, conv_backward_flop
     "conv_grouped": 442_368,
     "conv_depthwise": 221_184,

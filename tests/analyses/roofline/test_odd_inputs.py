@@ -58,7 +58,7 @@ def test_a_sparse_matrix_has_an_unknown_cost() -> None:
 
 
 def test_an_empty_tensor_costs_nothing() -> None:
-    """A product of 0 x 4 and 4 x 8 has 0 FLOPs and only the bytes of the second matrix; there is no division by 0."""
+    """A product of 0 x 4 and 4 x 8 has 0 FLOPs and reads only the second matrix; nothing is divided by 0."""
     row = of_call("aten::mm", [[0, 4], [4, 8]], ["float"] * 2).per_operator.row(0, named=True)
     assert (row["flops"], row["bytes_moved"], row["flops_per_s"], row["reason"]) == (0, 128, 0.0, "")
     nothing = of_call("aten::add", [[0], [0], []], ["float", "float", "Scalar"]).per_operator.row(0, named=True)
@@ -85,7 +85,7 @@ def test_an_unknown_element_type_leaves_the_operations() -> None:
 
 
 def test_experts_of_few_tokens_have_a_lower_bound_without_a_resource() -> None:
-    """It is unknown how many weights the call reads, and therefore whether compute or memory bounds it."""
+    """The call reads an unknown number of weights, so it is unknown whether compute or memory bounds the call."""
     dims = [[4, 4096], [64, 2048, 4096], [64, 4096, 1024], [4, 2], [4, 2]]
     row = of_call("vllm::inplace_fused_experts", dims, [BF16] * 3 + ["float", "int"]).per_operator.row(0, named=True)
     assert row["flops"] == 2 * 8 * (4096 * 2048 + 1024 * 4096)

@@ -73,7 +73,7 @@ def test_the_mistake_comes_first(job: str, rule: str) -> None:
     "job", ["small-loader_workers", "prefetching", "copies", "rows", "training", "training-compiled_graphs", "images"]
 )
 def test_a_healthy_job_has_no_mistake_on_the_host(job: str) -> None:
-    """No rule about a mistake reports a healthy job, even if the profiler slows the job."""
+    """In a healthy job, no rule about the host reports a mistake, even if the profiler slows the job."""
     mistakes = {
         "data_loading",
         "garbage_collection",

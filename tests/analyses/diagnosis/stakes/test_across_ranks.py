@@ -47,7 +47,7 @@ def reducing_job(delays_us: list[int]) -> holotrace.Trace:
 
 @pytest.mark.slow
 def test_replays_save_the_delay() -> None:
-    """Rank 2 is 240 µs late in each step, so replays without the delay save 240 µs."""
+    """Rank 2 is 240 µs late in each step, so replays without this delay are 240 µs shorter."""
     found = late_rank_of(reducing_job([240] * 4))
 
     assert found["basis"] == "what-if"

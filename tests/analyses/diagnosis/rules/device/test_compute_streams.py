@@ -80,7 +80,7 @@ def alternating_job(*, calls: bool = True, asked: bool = True, turns: int = 6) -
 
 
 def test_streams_that_wait_at_each_turn_hand_results_over() -> None:
-    """If a call makes each kernel wait for the previous one, or calls were not recorded, nothing is reported."""
+    """Nothing is reported if calls make each kernel wait for the previous one, or if such calls were not recorded."""
     assert not cases_of(alternating_job(), "streams_in_turn")
     assert not cases_of(alternating_job(calls=False), "streams_in_turn")
 

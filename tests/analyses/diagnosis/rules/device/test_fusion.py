@@ -28,7 +28,7 @@ def test_a_chain_costs_all_but_one_kernel_and_the_gaps_between() -> None:
 
 
 def test_concatenations_and_reductions_continue_a_chain() -> None:
-    """A rotary embedding multiplies, negates, concatenates and adds, twice; a compiler can fuse all eight kernels."""
+    """A rotary embedding runs four kernels (multiply, negate, concatenate, add) twice; all eight can be fused."""
     job, kernels = (
         DeviceJob(),
         [ELEMENTWISE, ELEMENTWISE, "void at::native::CatArrayBatchedCopy<float>(int)", ELEMENTWISE],
@@ -47,7 +47,7 @@ def test_short_chains_long_gaps_and_the_filling_of_tensors_are_no_chain() -> Non
 
 
 def test_casts_cost_their_kernels() -> None:
-    """A conversion from float32 to bfloat16 takes 150 µs; a copy with the same type and layout is not a cast."""
+    """A conversion from float32 to bfloat16 costs 150 µs; a copy that keeps the type and layout is not reported."""
     job = DeviceJob()
     types, strides = [BFLOAT16, FLOAT32], [[1024, 1], [1024, 1]]
     job.call("aten::copy_", ELEMENTWISE, start_us=10, duration_us=150, dims=SHAPE * 2, types=types, strides=strides)
@@ -72,7 +72,7 @@ def test_copies_into_another_layout() -> None:
 
 
 def test_conversions_between_layouts_cost_their_time() -> None:
-    """Conversions by cuDNN take 100 µs; a convolution without conversions is not reported."""
+    """A layout conversion by cuDNN costs its 100 µs; a convolution without a conversion is not reported."""
     job = DeviceJob()
     job.call("aten::convolution", "sm90_xmma_fprop_implicit_gemm_bf16", start_us=10, duration_us=100)
     assert not cases_of(job.build(), "channels_first")

@@ -123,8 +123,8 @@ def test_what_the_vendor_measured_limits_what_slow_products_typically_reach() ->
 def test_without_shapes_only_the_names_decide() -> None:
     """On a V100, tensor cores are up to eight times as fast, so a product of 600 µs on ordinary cores may save 525 µs.
 
-    Attention does not change the finding, because it uses tensor cores by default, even in float32. If any other kernel
-    uses tensor cores, nothing is reported.
+    An attention kernel on tensor cores does not change the finding, because attention uses tensor cores by default,
+    even in float32. If any other kernel uses tensor cores, nothing is reported.
     """
     job = DeviceJob(V100).call("aten::mm", "volta_sgemm_128x64_nn", start_us=10, duration_us=600)
     (case,) = cases_of(job.build(), "tensor_cores_unused").values()

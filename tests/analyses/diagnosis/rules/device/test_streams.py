@@ -23,7 +23,7 @@ def copying_job(*, name: str = PINNED, copy_us: int = 100, compute_us: int = 300
 
 
 def test_copies_that_run_alone_cost_their_time() -> None:
-    """Each copy runs for 100 µs without a kernel, but could run during the kernel of the previous step."""
+    """Each copy runs for 100 µs while no kernel runs, but could run during the kernel of the previous step."""
     (case,) = cases_of(copying_job(), "copies_in_turn").values()
 
     assert case.cost_ns == pytest.approx(100_000, rel=0.001)

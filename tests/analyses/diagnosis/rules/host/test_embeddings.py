@@ -29,7 +29,7 @@ def job(*, rows: int, read: int, dense: bool = True, columns: int = 64) -> holot
 
 
 def test_work_on_all_rows_costs_its_time() -> None:
-    """A step reads only 64 of 10,000 rows, but filling the gradient takes 90 µs and the update 400 µs."""
+    """A step reads only 64 of 10,000 rows, but fills the gradient of all rows (90 µs) and updates all rows (400 µs)."""
     trace = job(rows=10_000, read=64)
     (case,) = cases_of(trace, "dense_embedding_gradients").values()
 
@@ -49,5 +49,5 @@ def test_work_on_all_rows_costs_its_time() -> None:
     ],
 )
 def test_other_embeddings_are_silent(options: dict[str, int]) -> None:
-    """Not reported: a step that reads 1/8 of the rows, has sparse gradients already, or multiplies by all rows."""
+    """Not reported: a step that reads 1/8 of the rows, already has sparse gradients, or also multiplies by all rows."""
     assert not cases_of(job(**options), "dense_embedding_gradients")

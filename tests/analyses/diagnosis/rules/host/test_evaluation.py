@@ -10,7 +10,7 @@ from holotrace.testing.builder import TraceBuilder
 
 
 def job(*, under_no_grad: str | None) -> holotrace.Trace:
-    """Return two steps of 1 ms that train for 500 µs, and then run this operator for 300 µs in `validate`.
+    """Return two steps of 1 ms that train for 500 µs and then run `under_no_grad` in `validate` for 300 µs.
 
     The operator has no sequence number, so gradients are off. If it is None, `validate` runs a layer that has a number.
     """
@@ -30,7 +30,7 @@ def job(*, under_no_grad: str | None) -> holotrace.Trace:
 
 
 def test_layers_without_gradients_cost_their_time() -> None:
-    """`validate` computes a layer without gradients for 300 of 1,000 µs."""
+    """`validate` runs a layer without gradients, which takes 300 of 1,000 µs."""
     trace = job(under_no_grad="aten::linear")
     (case,) = cases_of(trace, "evaluation_in_steps").values()
 
@@ -42,5 +42,5 @@ def test_layers_without_gradients_cost_their_time() -> None:
 
 @pytest.mark.parametrize("operator", ["aten::lerp_", None])
 def test_other_work_is_silent(operator: str | None) -> None:
-    """Averaging weights is not a forward pass; a layer with gradients belongs to training, like all operators in it."""
+    """Not reported: an operator that averages weights (not a forward pass), and a layer with gradients (training)."""
     assert not cases_of(job(under_no_grad=operator), "evaluation_in_steps")

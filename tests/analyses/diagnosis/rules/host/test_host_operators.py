@@ -49,7 +49,10 @@ def test_the_advice_fits_the_operator(operator: str, advice: str) -> None:
 
 
 def test_a_deep_copy_costs_the_whole_call() -> None:
-    """`copy.deepcopy` takes 400 µs of 1 ms, of which cloning a tensor takes 300 µs; it does not include a later clone."""
+    """The cost of `copy.deepcopy` is its 400 µs, not just the 300 µs in which it clones a tensor.
+
+    A later clone outside `copy.deepcopy` adds 50 µs.
+    """
     trace = TraceBuilder()
     for begin in (0, 1_000):
         trace.step(begin // 1_000, begin, 1_000).python(_LINE, start_us=begin + 1, duration_us=990)
@@ -82,7 +85,7 @@ def test_a_model_in_float64_is_found(kind: str, *, is_found: bool) -> None:
 
 @pytest.mark.parametrize(("other", "expected_ns"), [("double", 451_000), ("float", 301_000)])
 def test_lists_of_tensors_are_float64_if_nearly_everything_else_is(other: str, expected_ns: int) -> None:
-    """A fused optimizer has no recorded types; it counts as float64 if nearly all operators with types are float64."""
+    """A fused optimizer, whose types are not recorded, counts as float64 if nearly all other operators are float64."""
     trace = TraceBuilder().step(0, 0, 1_000).python(_LINE, start_us=1, duration_us=998)
     trace.operator("aten::addmm", start_us=6, duration_us=602, args={"Input type": ["double", "double"]})
     trace.operator("aten::mul", start_us=610, duration_us=80, args={"Input type": [other, other]})

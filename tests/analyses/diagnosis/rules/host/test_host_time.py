@@ -80,7 +80,8 @@ def test_a_function_that_runs_operators_is_the_model_not_a_slow_function() -> No
 def calling_job(*calls: tuple[str, str, int], slow_steps: int = 3) -> holotrace.Trace:
     """Return three steps of 1 ms; each of `calls` is a user function, the inner function it calls, and the time in µs.
 
-    If both names are equal, there is no inner function. After the first `slow_steps` steps, each call takes 1 µs.
+    The user function calls the inner function, unless both names are equal. After the first `slow_steps` steps, each
+    call takes 1 µs.
     """
     trace = TraceBuilder()
     for number in range(3):
@@ -164,7 +165,7 @@ def test_a_loop_that_calls_a_built_in_function_is_slow_although_each_piece_is_sh
 
 
 def preparing_job(*, calls: int) -> holotrace.Trace:
-    """Return steps of 1 ms in which a library prepares inputs for 400 µs, in `calls` functions and one operator."""
+    """Return steps of 1 ms in which a library prepares inputs for 400 µs: `calls` function calls and one operator."""
     trace = TraceBuilder()
     for number in range(3):
         begin = 1000 * number
@@ -180,7 +181,7 @@ def preparing_job(*, calls: int) -> holotrace.Trace:
 
 
 def test_a_library_that_prepares_inputs_is_a_slow_function() -> None:
-    """`run` is the model because it runs operators; the library it calls is reported because it runs almost none."""
+    """`run` runs operators, so it is the model; the library that it calls runs almost none and is reported as slow."""
     found = holotrace.diagnosis(preparing_job(calls=20)).per_finding.filter(rule="slow_function")
 
     assert found["source_line"].to_list() == ["transformers/pipelines/base.py(9): preprocess"]
@@ -189,7 +190,7 @@ def test_a_library_that_prepares_inputs_is_a_slow_function() -> None:
 
 
 def test_a_library_that_is_slow_only_because_it_is_recorded_is_silent() -> None:
-    """The library takes 400 µs, but recording its 320 functions explains 384 µs, so it is not reported."""
+    """The library takes 400 µs, but 384 µs are the cost of recording 320 function calls, so it is not reported."""
     assert not cases_of(preparing_job(calls=320), "slow_function")
 
 

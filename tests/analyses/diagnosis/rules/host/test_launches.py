@@ -84,9 +84,10 @@ def test_jobs_that_the_host_does_not_hold_up_without_the_profiler(name: str, *, 
 
 @pytest.mark.parametrize(("first_kernel_us", "lost_us"), [(245, 85), (290, 100)])
 def test_a_graph_break_costs_what_the_next_region_starts_late(first_kernel_us: int, lost_us: int) -> None:
-    """The host needs 100 µs between two regions; the device still has 60 µs of work, so it idles for 40 µs.
+    """The host spends 100 µs between two regions; the device has 60 µs of work left, so it idles for 40 µs.
 
-    The device also idles until the second region starts its first kernel, but the break costs at most 100 µs.
+    The device stays idle until the second region starts its first kernel. This time counts, too, but in total, the
+    break costs at most the 100 µs that the host spends between the regions.
     """
     trace = TraceBuilder()
     for number in range(3):
@@ -105,7 +106,7 @@ def test_a_graph_break_costs_what_the_next_region_starts_late(first_kernel_us: i
 
 @pytest.mark.parametrize("compilation", ["dynamo", "torch/_dynamo/convert_frame.py(2601): __call__"])
 def test_the_python_inside_a_compilation_belongs_to_it(compilation: str) -> None:
-    """A step of 500 µs on a CPU compiles for 300 µs, nearly all of it in a Python function of torch.compile."""
+    """A CPU step of 500 µs spends 300 µs compiling, nearly all of this time in a Python function of torch.compile."""
     trace = TraceBuilder()
     for number in range(3):
         begin = 500 * number
@@ -120,7 +121,7 @@ def test_the_python_inside_a_compilation_belongs_to_it(compilation: str) -> None
 
 
 def test_what_the_recording_costs_comes_after_the_job() -> None:
-    """Recording Python costs more than data loading but is the last finding; the answer names both."""
+    """Recording Python functions costs more than data loading, but is listed last; the answer names both."""
     trace = TraceBuilder()
     for number in range(3):
         begin = 1150 * number

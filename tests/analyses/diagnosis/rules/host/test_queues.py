@@ -56,7 +56,7 @@ def test_the_first_work_of_a_stream_may_wait_for_work_from_before_the_recording(
 
 
 def test_a_graph_that_starts_late_may_lack_kernels() -> None:
-    """Each graph starts 0.2 ms after the device became idle; the graph's first kernels may not have been recorded."""
+    """Each graph starts 0.2 ms late, perhaps only because the graph's first kernels were not recorded."""
     sentence, confidence = late_start(job(launch_us=400, launch_name="cudaGraphLaunch"))
 
     assert "lost earlier kernels of these graphs" in sentence

@@ -84,7 +84,7 @@ def copying_job(*, copy_us: int) -> holotrace.Trace:
     ("copy_us", "rule", "other"), [(200, "pageable_copy", "blocking_copy"), (5, "blocking_copy", "pageable_copy")]
 )
 def test_a_pageable_copy_and_its_wait_are_one_finding(copy_us: int, rule: str, other: str) -> None:
-    """A long copy is reported for its pageable memory, a short copy for its wait, but never for both."""
+    """A long copy is reported for its pageable memory, a short one for the wait; neither is reported twice."""
     found = holotrace.diagnosis(copying_job(copy_us=copy_us)).per_finding
     whole = found.filter(pl.col("part_of").is_null())["rule"].to_list()
 

@@ -39,7 +39,7 @@ def stakes(trace: holotrace.Trace) -> dict[str, int | None]:
 
 
 def test_communication_that_nothing_hides_costs_its_transfer() -> None:
-    """Both ranks arrive at the same time, so all 40 µs are transfer and are reported."""
+    """Both ranks arrive at the same time, so all 40 µs count as transfer and are reported."""
     assert stakes(reducing_job(ranks=2, hidden=False))["exposed_communication"] == pytest.approx(40_000, rel=0.01)
 
 
@@ -67,7 +67,7 @@ def test_hidden_communication_costs_nothing() -> None:
 
 
 def test_communication_with_ranks_that_were_not_opened_may_be_waiting() -> None:
-    """Three ranks reduce together, but only two files were opened; the ranks may wait for the third."""
+    """Three ranks reduce together, but the files of only two were opened; these two may wait for the third rank."""
     found = holotrace.diagnosis(reducing_job(ranks=2, hidden=False, members=3)).per_finding
     row = found.row(by_predicate=pl.col("rule") == "exposed_communication", named=True)
 

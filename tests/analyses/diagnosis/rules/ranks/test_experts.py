@@ -19,7 +19,7 @@ def rules_of(job: str) -> list[str]:
 
 
 def test_uneven_tokens_are_the_cause_not_the_rank() -> None:
-    """Rank 0 gets 1.3 times as many tokens as the mean; the uneven tokens are reported, but no late rank."""
+    """Rank 0 gets 1.3 times the mean number of tokens; only the uneven tokens are reported, not a late rank."""
     found = rules_of("two_ranks-experts")
 
     assert "uneven_experts" in found
@@ -28,5 +28,5 @@ def test_uneven_tokens_are_the_cause_not_the_rank() -> None:
 
 @pytest.mark.slow
 def test_a_rank_that_sleeps_is_late_although_the_other_has_more_tokens() -> None:
-    """Rank 1 sleeps for 30 ms, so it is reported as late."""
+    """Rank 1 sleeps for 30 ms, so it is reported as late, although rank 0 has more tokens."""
     assert "late_rank" in rules_of("two_ranks-experts-slow_rank1")

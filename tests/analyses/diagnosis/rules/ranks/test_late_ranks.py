@@ -108,7 +108,7 @@ def test_the_advice_fits_the_cause(name: str, advice: str) -> None:
 
 
 def test_what_slows_all_ranks_alike_makes_none_of_them_late() -> None:
-    """A function takes 300 µs on two ranks and 340 µs on rank 1, so rank 1 is late by only 40 µs."""
+    """A function takes 340 µs on rank 1 and 300 µs on the two other ranks, so rank 1 is late by only 40 µs."""
     trace = TraceBuilder()
     for rank in range(3):
         trace.rank(rank)
@@ -220,7 +220,7 @@ def delayed_job(*calls: str, on_all_ranks: bool, kind: str = "python") -> holotr
 @pytest.mark.slow
 @pytest.mark.parametrize(("on_all_ranks", "line"), [(False, "train.py(9): evaluate"), (True, "train.py(7): predict")])
 def test_the_cause_of_a_delay_is_the_function_that_no_other_rank_runs(*, on_all_ranks: bool, line: str) -> None:
-    """If only rank 1 calls `evaluate`, the cause is `evaluate`; if all ranks call it, the cause is `predict` inside."""
+    """If only rank 1 calls `evaluate`, `evaluate` is the cause; if all ranks do, the `predict` that it calls is."""
     calls = ("train.py(9): evaluate", "train.py(7): predict")
     found = holotrace.diagnosis(delayed_job(*calls, on_all_ranks=on_all_ranks)).per_finding
     (row,) = found.filter(rule="late_rank").to_dicts()

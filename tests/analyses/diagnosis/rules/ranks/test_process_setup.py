@@ -21,7 +21,7 @@ def wrapped(name: str, *devices: int) -> holotrace.Trace:
 
 
 def test_data_parallel_on_two_devices() -> None:
-    """DataParallel on two devices is reported with the time of its first call; its cost is unknown."""
+    """The finding about DataParallel on two devices has the start of the first call, but its cost is unknown."""
     trace = wrapped("DataParallel.forward", 0, 1)
     case = cases_of(trace, "data_parallel")[""]
 
@@ -70,7 +70,7 @@ def test_gloo_between_gpus_costs_its_transfers() -> None:
 
 
 def test_gloo_also_costs_the_copies_that_it_launches() -> None:
-    """Gloo reduces for 30 µs and copies the result to the device for 10 µs; copies by other threads do not count."""
+    """Gloo costs 40 µs: it reduces for 30 µs and copies the result for 10 µs; another thread's copies do not count."""
     trace = TraceBuilder()
     for rank in range(2):
         trace.rank(rank)
