@@ -80,8 +80,7 @@ def asked_for(rank_trace: RankTrace) -> pl.DataFrame:
 
 
 def of_work(rows: pl.DataFrame, work: pl.DataFrame) -> pl.DataFrame:
-    """Return the rows of `launches` or `asked_for` that belong to the events in `work`, which must have the same
-    order."""
+    """Return the rows of `launches` or `asked_for` for the events in `work`; both must have the same order."""
     return rows if len(rows) == len(work) else rows.filter(pl.col("event_index").is_in(work["event_index"].implode()))
 
 

@@ -170,7 +170,7 @@ def add_device(  # noqa: PLR0913 -- the columns of the table
     Args:
         pattern: a regular expression.
         bandwidth_gb_per_s: peak bandwidth of the memory.
-        matrix_tflops: dense peak of matrix products by precision; the precisions are some of `PRECISIONS`.
+        matrix_tflops: dense peak of matrix products by precision; for the names of precisions, see `PRECISIONS`.
         float32_tflops: float32 peak of ordinary cores.
         float64_tflops: float64 peak of ordinary cores.
         cache_megabytes: size of the last-level cache.
