@@ -61,7 +61,7 @@ class Attribution:
         return nodes.filter("is_counted")
 
     def is_eligible(self) -> pl.Expr:
-        """Return an aggregation over the calls of an operator: whether tensor cores could do its work."""
+        """Return an expression that aggregates the calls of an operator: whether tensor cores could do its work."""
         return pl.col("is_tensor_core_eligible").any()
 
     def is_tensor_core_eligible(self, names: pl.Series) -> pl.Series:
@@ -126,8 +126,7 @@ class Attribution:
     def series_edges(self, _: RankTrace, whole: Int64Array, parts: int) -> Int64Array:
         """Return the bin edges of a time series; `whole` is the start of the first step and the end of the last."""
         start_ns, end_ns = whole.tolist()
-        # Scale the distance from the start, because a double cannot represent an absolute time exactly to the
-        # nanosecond.
+        # Divide the time since the start, because a double cannot represent a timestamp exactly to the nanosecond.
         edges: Int64Array = start_ns + np.linspace(0, end_ns - start_ns, parts + 1).astype(np.int64)
         return edges
 

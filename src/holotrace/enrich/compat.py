@@ -1,4 +1,4 @@
-"""The option `compat`: an analysis reproduces the numbers of another tool."""
+"""The option `compat`, with which an analysis reproduces the numbers of another tool."""
 
 from __future__ import annotations
 

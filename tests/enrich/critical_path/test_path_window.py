@@ -86,7 +86,7 @@ def test_an_exact_name_has_priority_over_a_part_of_a_name() -> None:
         ({"annotation": "", "instance": 0}, "no steps to choose from"),
         ({"time_range_ns": (500_000, 600_000)}, "covers 0 to 400000 ns"),
         ({"time_range_ns": (10, 10)}, "is outside the recording"),
-        ({"time_range_ns": (0, 10), "annotation": "forward"}, "give only one of them"),
+        ({"time_range_ns": (0, 10), "annotation": "forward"}, "cannot be combined with annotation or instance"),
     ],
 )
 def test_an_unknown_window_is_an_error_that_lists_what_exists(options: dict[str, object], message: str) -> None:

@@ -41,7 +41,7 @@ def job_ranges(of_ranks: Mapping[int, OfRank], steps: pl.DataFrame) -> JobRanges
 
     Args:
         of_ranks: {rank: the result of `holotrace.enrich.across_ranks.matching.calls.of_rank`}.
-        steps: the measured steps, as rank and step; ranges outside these steps have no step (null).
+        steps: the measured steps (columns rank and step); `step` is null for ranges outside these steps.
     """
     timed = timed_calls(of_ranks)
     measured = steps.select("rank", "step", window="step").unique()

@@ -23,7 +23,8 @@ from holotrace.store.derived import derived
 from holotrace.store.trace import RankTrace
 
 _LONG_DELAY_NS = 30_000
-"""If nothing delays work, it starts within this time after its launch and after the previous work on its stream."""
+"""If nothing delays work, it starts within this time once it is launched and the previous work on its stream has
+ended."""
 _SOON_NS = 20_000
 """Work that waits for other work starts within this time after the other work ends."""
 
@@ -178,8 +179,8 @@ def _last_ended(group: _Rows, start_ns: _Rows, end_ns: _Rows, wanted: _Rows) -> 
 def _within_launches(activities: WindowActivities) -> GraphEdges:
     """Return the edges within work that a single call launched, such as the launch of a CUDA graph.
 
-    On each stream, the first work of the launch depends on the work, on any stream, that the same call launched and
-    that was the last to end before this first work began.
+    On each stream, the first work of the launch depends on other work of the same launch, on any stream: on whichever
+    ended last before this first work began.
     """
     launch = activities.launching_row
     rows = np.flatnonzero(launch >= 0)
@@ -203,7 +204,7 @@ def _event_waits(rank_trace: RankTrace, activities: WindowActivities) -> GraphEd
 
 
 def inferred_waits(rank_trace: RankTrace, activities: WindowActivities) -> GraphEdges:
-    """Return waits of streams that the profiler did not record, inferred from timing alone.
+    """Return unrecorded waits between streams, inferred from timing alone; none if the profiler recorded waits.
 
     Work B on one stream waited for work A on another stream of the same device if A was launched earlier, B starts
     right after A ends, and A ends long after B's launch and long after the previous work on B's stream. If a send and

@@ -15,14 +15,15 @@ class EdgeType(IntEnum):
     """The reason why the target of an edge depends on its source."""
 
     OPERATOR = 0
-    """Time inside an activity: on the host, between two nodes; on a device, from its start to its end."""
+    """Time inside an activity: on the host, between two consecutive nodes; on a device, from start to end."""
     HOST_GAP = 1
     """A gap between two activities of a thread."""
     LAUNCH = 2
     """From a call to the start of the work it launched. The edge begins at the end of the call or, if the work
     starts before the call ends, at the start of the call."""
     STREAM_ORDER = 3
-    """From the end of work to the start of the next work on the same stream."""
+    """From the end of work (or from its start, if the next work overlaps it) to the start of the next work on its
+    stream."""
     EVENT_WAIT = 4
     """From the end of work to the start of other work, on another stream or in the same launch of a graph."""
     HOST_SYNCHRONISATION = 5
@@ -84,7 +85,7 @@ class EventGraph(EqualByContent):
         delay_ns      int64   for the binding edge of each node, the measured time beyond weight_ns; 0 for other edges,
                               and for edges that the measured times contradict
         path_class    uint8   PathClass of weight and delay
-        activity      uint32  row of `activities` that its time is assigned to; null for gaps
+        activity      uint32  row of `activities` to which the edge's time is assigned; null for gaps
 
     binding      int64, one value per node: row of the edge that arrives last, -1 for node 0
     contradicted_count  number of edges that go back in time: their target was measured before their source, because

@@ -39,7 +39,8 @@ _GRAPH_COLUMNS = (
 def event_graph(rank_trace: RankTrace, window: PathWindow, data_loading: Sequence[str] = DATA_LOADING) -> EventGraph:
     """Return the graph of a window; see `window_activities` for `data_loading`.
 
-    The edge that arrives last at a node binds it, and the delay of this edge is the time from its arrival to the node's
+    An edge arrives at its target when its weight has passed since the measured time of its source. The edge that
+    arrives last at a node is its binding edge, and the delay of this edge is the time from its arrival to the node's
     measured time. Therefore the longest path through the graph is exactly as long as the window.
     """
     return graph_of(rank_trace, window_activities(rank_trace, window, data_loading), window.track_id)
@@ -55,7 +56,7 @@ def graph_of(rank_trace: RankTrace, activities: WindowActivities, track_id: int 
 
 
 def _without_cycle(nodes: Points, edges: GraphEdges) -> GraphEdges:
-    """Break cycles: remove edges that lead back in time between tracks and, if necessary, edges of zero duration."""
+    """Break cycles: remove edges between tracks if they lead back in time or, if cycles remain, have zero duration."""
     if not _has_cycle(nodes, edges):
         return edges
     along_a_track = np.isin(edges.type, _ALONG_A_TRACK)

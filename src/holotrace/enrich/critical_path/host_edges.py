@@ -34,10 +34,10 @@ def host_edges(rank_trace: RankTrace, activities: WindowActivities, track_id: in
 
     The main thread is `track_id` or, if that thread has no ranges here, the thread with the most ranges.
 
-    Another thread is assumed to work in a gap of the main thread if it ends its work within the gap and is busy for at
-    least half of the gap. A thread that runs the backward operators of the main thread's forward operators also counts
-    as busy between its ranges; it may also work while the main thread is inside the operator that requests the backward
-    pass and waits for it.
+    Another thread is assumed to work in a gap of the main thread if its work ends within the gap and it is busy for at
+    least half of the gap. If a thread runs the backward operators of the main thread's forward operators, it counts as
+    busy even between its ranges, and it may also work while the main thread is inside the operator that requests the
+    backward pass and waits for its end.
 
     If the main thread begins to wait for a collective that has already started on another lane, an edge leads from the
     start of the wait to the end of the collective. PyTorch's ranges `gloo:send` and `gloo:recv` always end in such a

@@ -16,12 +16,13 @@ _Rows = npt.NDArray[np.int64]
 def implied_waits(activities: WindowActivities, inferred: GraphEdges) -> GraphEdges:
     """Return additional waits of communication, between streams for which at least one wait has been inferred.
 
-    Before each collective, PyTorch makes the communication stream wait for the computation stream. Timing shows such a
-    wait only if the collective begins right after the computation; if it begins right after another collective, it may
-    have waited for both. So once a single wait between two streams has been inferred, all communication on the target
-    stream is assumed to wait for the last work launched before it on the source stream. If any communication on the
-    target stream begins before the work that it would wait for ends, no waits are added between the two streams:
-    https://github.com/pytorch/pytorch/blob/main/torch/csrc/distributed/c10d/ProcessGroupNCCL.cpp (`syncStream`).
+    Before each collective, PyTorch makes the communication stream wait for the computation stream (`syncStream` in
+    https://github.com/pytorch/pytorch/blob/main/torch/csrc/distributed/c10d/ProcessGroupNCCL.cpp). Timing shows such a
+    wait only if the collective begins right after the computation. If it begins right after another collective, it is
+    unclear whether it also waited for the computation. So once a single wait between two streams has been inferred, all
+    communication on the target stream is assumed to wait for the last work launched before it on the source stream. But
+    if any communication on the target stream begins before the end of the work that it would wait for, no waits are
+    added between the two streams.
     """
     before, after = _waits_of_streams(activities, *_stream_pairs(activities, inferred))
     known = {*zip(inferred.source.tolist(), inferred.target.tolist(), strict=True)}
@@ -46,7 +47,7 @@ def _stream_pairs(activities: WindowActivities, inferred: GraphEdges) -> tuple[_
 
 
 def _waits_of_streams(activities: WindowActivities, sources: _Rows, targets: _Rows) -> tuple[_Rows, _Rows]:
-    """Return awaited and waiting work, for all pairs of streams on which no work begins too early to have waited."""
+    """Return the awaited and the waiting work; skip pairs of streams if any work begins too early to have waited."""
     calls = activities.launching_row
     launched = np.flatnonzero(~activities.is_host & (calls >= 0))
     asked_ns, end_ns = activities.column("start_ns")[calls[launched]], activities.column("end_ns")[launched]

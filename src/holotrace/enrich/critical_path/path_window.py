@@ -84,7 +84,7 @@ def _range(rank_trace: RankTrace, time_range_ns: tuple[int, int], *, is_alone: b
     start_ns, end_ns = time_range_ns
     recorded = whole_recording(rank_trace)
     if not is_alone:
-        message = "time_range_ns replaces annotation and instance; give only one of them"
+        message = "time_range_ns cannot be combined with annotation or instance"
         raise InvalidOptionError(message)
     if start_ns >= end_ns or end_ns <= recorded.start_ns or start_ns >= recorded.end_ns:
         message = (
@@ -122,7 +122,7 @@ def _without_steps(rank_trace: RankTrace, instance: int | tuple[int, int] | None
 
 
 def _steps(rank_trace: RankTrace) -> pl.DataFrame:
-    """Return each step once: number, start_ns, end_ns and track_id, the first thread to begin the step."""
+    """Return each step once: number, start_ns, end_ns, and track_id of the thread that begins the step first."""
     announced = steps(rank_trace).sort("start_ns", maintain_order=True)
     return announced.group_by(pl.col("step").alias("number"), maintain_order=True).agg(
         pl.col("start_ns").min(), pl.col("end_ns").max(), pl.col("track_id").first()

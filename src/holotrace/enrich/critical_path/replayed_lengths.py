@@ -20,8 +20,9 @@ def replayed_lengths_ns(graph: EventGraph) -> npt.NDArray[np.int64]:
 
     Some time always passes between two kernels on a stream, between a launch and its kernel, and between device work
     and the host that waits for it. But this time was measured only for binding edges, and in a replay, other edges may
-    become binding. The delay of these other edges is set to the 10th percentile over all binding edges of the same
-    kind, limited to the measured time between their nodes. So a replay without changes reproduces every measured time.
+    become binding. So each of these other edges gets a delay, too: the 10th percentile of the delays of all binding
+    edges of the same type. But the edge never gets longer than the measured time between its nodes, so a replay without
+    changes reproduces every measured time.
     """
     times = graph.nodes["time_ns"]
     edges = graph.edges.select(

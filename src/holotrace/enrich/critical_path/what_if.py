@@ -154,7 +154,10 @@ class NamedGraph(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class Replay(EqualByContent):
-    """The edges of a graph with their lengths. A change returns a new `Replay`, possibly with more edges at the end."""
+    """The edges of a graph with their lengths.
+
+    Applying a change creates a new `Replay`, possibly with more edges at the end.
+    """
 
     edges: Edges
     length_ns: npt.NDArray[np.float64]

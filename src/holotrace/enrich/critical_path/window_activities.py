@@ -45,8 +45,8 @@ _NO_ROW = -1
 _LONG_AGO_NS = -(2**62)
 
 CLOCK_NOISE_NS = 2_000
-"""Old traces record whole microseconds, so rounding may put two dependent times in the wrong order, by at most this
-much. If times are in the wrong order by more, they do not depend on each other: kernels on one stream that overlap by
+"""Old traces record whole microseconds, so rounding may put the times of two dependent events in the wrong order, by at
+most this much. If they are wrong by more, neither event depends on the other: kernels on one stream that overlap by
 more than this run in parallel, and a call that returns more than this before some work ends did not wait for this work.
 """
 
@@ -55,7 +55,7 @@ more than this run in parallel, and a call that returns more than this before so
 class WindowActivities(EqualByContent):
     """The activities of a window, sorted by start.
 
-    window_start_ns, host_end_ns, window_end_ns  the window, and its end on the host
+    window_start_ns, host_end_ns, window_end_ns  start of the window, and its ends on the host and on devices
     table  the columns of `EventGraph.activities` (calls within waiting calls are waiting, too), and
 
         launch_index   uint32  the call that launched the work; null on host rows and if unknown
@@ -66,7 +66,7 @@ class WindowActivities(EqualByContent):
                                `collectives_apart` was requested; null on device rows
 
     nodes  the starts and ends of the activities
-    unknown_launch_count  device rows of the table without a recorded launch
+    unknown_launch_count  number of device rows in the table whose launch was not recorded
     """
 
     window_start_ns: int
@@ -203,7 +203,7 @@ def _host_activities(rank_trace: RankTrace, data_loading: tuple[str, ...], waiti
 
 @derived
 def _waits(rank_trace: RankTrace) -> pl.DataFrame:
-    """Return the calls that wait for work or query its state, and when the first of this work ended."""
+    """Return the calls that wait for work or query its state, each with the earliest end of this work."""
     waits = host_synchronisations(rank_trace).select("event_index", "source_index")
     work = device_rows(rank_trace).select(source_index="event_index", work_end_ns="end_ns")
     known = waits.join(work, on="source_index", how="left")

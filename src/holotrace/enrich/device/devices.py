@@ -34,7 +34,7 @@ def devices_of_rank(rank_trace: RankTrace) -> pl.DataFrame:
 
 
 def described_devices(rank_trace: RankTrace, devices: list[int]) -> pl.DataFrame:
-    """Return `devices_of_rank` for these devices."""
+    """Return a table like that of `devices_of_rank`, but for these devices."""
     described = zip(devices, properties_of(rank_trace, devices), strict=True)
     return pl.DataFrame(
         [(device, *_described(properties)) for device, properties in described], schema=_SCHEMA, orient="row"

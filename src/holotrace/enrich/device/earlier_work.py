@@ -14,8 +14,8 @@ _SHORTEST_NS = 1_000_000
 """The first work of a stream may wait up to this long for another stream or rank, so shorter waits are ignored."""
 
 _AT_THE_START = 0.05
-"""A stream may still run earlier work only if its first recorded work is launched in this first fraction of the
-recording."""
+"""A stream may still run earlier work only if its first recorded work is launched before this fraction of the recording
+has passed."""
 
 
 @derived

@@ -17,7 +17,7 @@ _LONG_NS = 1_000_000
 """Runtime calls usually take microseconds: in the traces of examples/gpu, only waits take this long on idle devices."""
 
 _MOST_BUSY = 0.5
-"""A call with device work in more than this fraction of its time may be waiting because the launch queue is full."""
+"""If the devices are busy for more than this fraction of a call, it may be waiting because the launch queue is full."""
 
 _RUNTIMES = r"^(cuda|cu[A-Z]|hip|ze[A-Z])"
 _WAITS = r"(?i)synchroni[sz]e|memcpy|copy|wait"

@@ -45,9 +45,9 @@ _Signature = tuple[int, ...]
 def incomplete_replays(rank_trace: RankTrace) -> pl.DataFrame:
     """Return the graph replays that have no device rows, or fewer than other replays of the same graph.
 
-    If the trace numbers its graphs, which is rare, replays with the same number are compared. Otherwise, a replay with
-    rows is incomplete if no other replay has the same kernels, but several identical replays have all of its kernels
-    and more, and at least one of them runs between the same two replays.
+    If the trace numbers its graphs, which is rare, replays with the same number are compared. Otherwise, replays are
+    compared if the same replays run before and after them. Then a replay with rows is incomplete if no other replay in
+    the trace has the same kernels, but a replay that occurs several times has all of its kernels and more.
 
     Returns:
         Sorted by start_ns; empty without graphs:
@@ -77,7 +77,7 @@ def incomplete_replays(rank_trace: RankTrace) -> pl.DataFrame:
 def unknown_work(rank_trace: RankTrace, device: int | None = None, stream: int | None = None) -> Intervals:
     """Return when devices may have run unrecorded work of incomplete replays, as disjoint intervals in order.
 
-    By default, this covers all devices; otherwise only the given device, or the given stream of the device.
+    By default, all devices are considered; otherwise, only the given device, or the given stream of the device.
     """
     here = incomplete_replays(rank_trace.unselected)
     for column, place in (("device", device), ("stream", stream)):
@@ -149,7 +149,8 @@ def _expected_by_kernels(rank_trace: RankTrace, replays: pl.DataFrame) -> list[i
     """Return the expected row count of each replay; None if it is unknown.
 
     If other replays have the same kernels, the replay is complete. Otherwise, the expected count is the largest row
-    count among repeated replays that run between the same two replays and contain all kernels of this replay.
+    count among repeated replays that contain all kernels of this replay, and that run between the same two neighbours;
+    see `_surroundings`.
     """
     signatures = _signatures(rank_trace, replays)
     often = {kernels for kernels, count in Counter(signatures).items() if kernels and count >= _FEWEST_REPLAYS}

@@ -56,9 +56,9 @@ def asked_for(rank_trace: RankTrace) -> pl.DataFrame:
 
     The host requests device work when the call that launches it starts. If this call is unknown (the calls that launch
     NCCL's kernels, for example, are not always recorded), the start of the row is used instead, unless the row was
-    launched before the recording. Streams run their work in order, so a row before the first row with a known launch on
-    its stream is assumed to be launched before the recording. On a stream without any known launch, this is assumed for
-    rows that start before the first known launch of the rank.
+    launched before the recording. Streams run their work in order, so if a row starts before all rows with a known
+    launch on its stream, it is assumed to have been launched before the recording. On a stream without any known
+    launch, the same is assumed for rows that start before the first known launch of the rank.
 
     Returns:
         The rows of `device_rows`, in the same order:
@@ -80,7 +80,7 @@ def asked_for(rank_trace: RankTrace) -> pl.DataFrame:
 
 
 def of_work(rows: pl.DataFrame, work: pl.DataFrame) -> pl.DataFrame:
-    """Return the rows of `launches` or `asked_for` for the events in `work`, which has the same order."""
+    """Return the rows of `launches` or `asked_for` for the events in `work`; both must have the same order."""
     return rows if len(rows) == len(work) else rows.filter(pl.col("event_index").is_in(work["event_index"].implode()))
 
 

@@ -10,12 +10,13 @@ from holotrace.store.trace import RankTrace
 
 _FEWEST_LAUNCHES = 100
 _MOST_CALLS = 100
-"""The runtime numbers all its calls, including those that the profiler omits, so the numbers show how many calls were
-made between two recorded launches: in complete recordings, 4 to 20 on average."""
+"""A recording is thinned only if, on average, more runtime calls than this were made between two recorded launches. In
+complete recordings, the mean is 4 to 20. The numbers of calls are known because the runtime numbers all its calls,
+including those that the profiler omits."""
 
 _MOST_BETWEEN_HALF = 30
-"""In complete recordings, the median is not above this number, even if the process polls the device: polling makes many
-calls, but only between a few of the launches."""
+"""The median number of calls between two launches must also be above this number. In complete recordings, it is not,
+even if the process polls the device: polling makes many calls, but only between a few of the launches."""
 
 
 @derived

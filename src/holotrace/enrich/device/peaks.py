@@ -40,7 +40,7 @@ class Device:
     matrix_tflops      pairs of a precision and the dense rate of matrix products
     url                the data sheet, or a page that quotes it
     date               when the rates were entered
-    unconfirmed        precisions, "memory" or "cache", if their figure was not found in a public source
+    unconfirmed        those of the precisions, "memory" and "cache" whose figure was not found in a public source
     attainable_tflops  pairs of a precision and the highest rate that the vendor measured for matrix products
     """
 
@@ -170,7 +170,7 @@ def add_device(  # noqa: PLR0913 -- the columns of the table
     Args:
         pattern: a regular expression.
         bandwidth_gb_per_s: peak bandwidth of the memory.
-        matrix_tflops: dense peak of matrix products for each precision, one of `PRECISIONS`.
+        matrix_tflops: dense peak of matrix products by precision; for the names of precisions, see `PRECISIONS`.
         float32_tflops: float32 peak of ordinary cores.
         float64_tflops: float64 peak of ordinary cores.
         cache_megabytes: size of the last-level cache.

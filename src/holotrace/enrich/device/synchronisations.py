@@ -168,7 +168,7 @@ def _recorded_places(rank_trace: RankTrace) -> pl.DataFrame:
 
 @derived
 def _wait_rows(rank_trace: RankTrace) -> pl.DataFrame:
-    """Return the device rows of waits; if a device waits for a stream, the row has no `sync_kind`."""
+    """Return the device rows of waits; a row without `sync_kind` is the wait of a stream for another stream."""
     is_wait = pl.col("sync_kind").is_not_null() | pl.col("wait_on_stream").is_not_null()
     details = rank_trace.table("synchronisations").filter(is_wait)
     kinds = (EventKind.SYNCHRONISATION, EventKind.ACCELERATOR)
@@ -259,7 +259,7 @@ def _nearest(rank_trace: RankTrace, moments: pl.DataFrame, strategy: Literal["ba
 
 
 def _on_each_stream(rank_trace: RankTrace, waits: pl.DataFrame) -> pl.DataFrame:
-    """Return the work that each call waits for, on all streams of its device (of all devices if it is unknown)."""
+    """Return the work that each call waits for, on all streams of its device (of all devices if unknown)."""
     candidates = _candidates(rank_trace, waits).drop_nulls("work_index")
     return _with_idle(waits, candidates)
 

@@ -30,8 +30,8 @@ def aligned(replayed: Work, streams: _Int64, captured: Work) -> _Int64:
 
     Each stream runs its kernels in the order of their launches. So the streams are aligned one by one, beginning with
     the stream with the most work. A longest common subsequence pairs each stream's kernels with the launches that are
-    still unpaired. Launches without a kernel name are paired last: if as many launches as kernels, copies and memsets
-    remain between two neighbouring pairs, and their kinds agree, they are paired in order.
+    still unpaired. Launches without a kernel name are paired last, and in order: between two neighbouring pairs, as
+    many launches must remain as kernels, copies and memsets, and their kinds must agree.
     """
     partner = np.full(len(streams), NO_PARTNER, np.int64)
     is_left = np.ones(len(captured.names), np.bool_)
@@ -62,8 +62,8 @@ def _in_order(replayed: Work, captured: Work) -> _Int64:
 def _with_unnamed(found: _Int64, replayed: Work, captured: Work) -> _Int64:
     """Also pair unnamed launches with the replayed work between the same two neighbouring pairs.
 
-    This requires as many unnamed launches as replayed kernels, copies and memsets between the two pairs, with the same
-    kinds.
+    This requires that, between the two pairs, all launches are unnamed, and that they have the same number and kinds as
+    the replayed kernels, copies and memsets.
     """
     rows = np.concatenate([[-1], np.flatnonzero(found != NO_PARTNER), [len(found)]])
     others = np.concatenate([[-1], found[rows[1:-1]], [len(captured.names)]])

@@ -75,8 +75,8 @@ def replays(rank_trace: RankTrace) -> tuple[Replay, ...]:
 
     Captures for the replay's batch size are tried first; if there are none, captures for the next larger size, because
     engines pad batches. The recording chosen is the one that can be paired with the largest share of the replay's work.
-    On a tie, it is the shortest recording, then the one that comes right after the recording chosen for the previous
-    replay, because engines replay the parts of a model in the order of their capture.
+    Ties are resolved in favour of the shortest recording, and then of the one that follows next after the recording
+    chosen for the previous replay, because engines replay the parts of a model in the order of their capture.
     """
     work = replayed_work(rank_trace)
     if work.is_empty():
@@ -108,7 +108,7 @@ def _listed(rank_trace: RankTrace) -> Iterator[_Candidate]:
 
 
 def _batch_sizes(rank_trace: RankTrace, launches: pl.Series) -> list[int | None]:
-    """Return the batch size of each launch, from the innermost annotation around it that states it, or None."""
+    """Return the batch size of each launch, from the innermost annotation around it that states one, or None."""
     nodes, owners = recorded_nodes(rank_trace), recorded_runtime_owner(rank_trace)
     stated = batch_sizes(rank_trace.texts(nodes["name"])).to_list()
     parent = nodes["parent"].to_list()
@@ -222,7 +222,7 @@ def _compared_kind(kind: int) -> int:
 
 
 def _first_equal(candidates: list[_Candidate]) -> list[int]:
-    """Return, for each candidate, the first candidate with equal names and kinds; captures of many layers are equal."""
+    """Return, for each candidate, the first candidate with equal names and kinds; many layers have equal captures."""
     first: dict[tuple[object, ...], int] = {}
     return [
         first.setdefault((one.sequence.names, one.sequence.kinds.tobytes()), number)

@@ -16,8 +16,8 @@ _MOST_WITH_ONE_NUMBER = 8
 def by_number(rows: pl.DataFrame) -> pl.DataFrame:
     """Match collectives by group and sequence number or, without a sequence number, by communication id.
 
-    Matching calls must also have the same family and content. If the ranks differ in how many kernels share a sequence
-    number or id, the calls were coalesced, and all these kernels are one operation.
+    Matching calls must also have the same family and content. If the number of kernels with the same sequence number or
+    id differs between ranks, the calls were coalesced, and all these kernels form one operation.
 
     Args:
         rows: the calls of all ranks, from `rows_of`.

@@ -18,15 +18,16 @@ SYNCHRONISING = ("all_reduce", "all_gather", "reduce_scatter", "all_to_all", "ba
 def rough_offsets(rows: pl.DataFrame) -> pl.DataFrame:
     """Return how far each rank's clock is ahead of the clock of a reference rank.
 
-    The estimate is a median over the operations that the rank's host shares with the reference rank: the median time
-    from the end on the reference rank to the end on the host.
+    The offset is the same for all ranks of a host. It is the median, over all operations in which both the reference
+    rank and ranks of the host take part, of how much later the operation ends on the host.
 
     Args:
         rows: group, rank, host, end_ns, and instance (equal for all calls of one operation, or null).
 
     Returns:
         One row per group and rank: group, rank, offset_ns int64 (0 for ranks on the host of the reference; null if the
-        rank's host shares no operation with it) and tolerance_ns int64 (the possible error of the offset).
+        rank's host shares no operation with the reference rank) and tolerance_ns int64 (the possible error of the
+        offset).
     """
     members = rows.group_by("group", "rank", "host").agg(pl.col("instance").count().alias("count"))
     first = members.sort("group", "count", "rank", descending=[False, True, False])

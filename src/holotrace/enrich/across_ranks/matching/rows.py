@@ -42,14 +42,14 @@ def rows_of(of_ranks: Mapping[int, OfRank]) -> pl.DataFrame:
 
 
 def instances(rows: pl.DataFrame, keys: Sequence[str]) -> pl.DataFrame:
-    """Match the k-th calls with equal keys across ranks; return the row and instance of each matched call."""
+    """Match the k-th calls of all ranks among calls with equal keys; return row and instance of each matched call."""
     placed = rows.with_columns(pl.int_range(pl.len()).over(*keys, "rank").alias("place"))
     numbered = placed.with_columns(pl.col("row").min().over(*keys, "place").alias("instance"))
     return shared(numbered.select("row", "rank", "instance")).select("row", "instance")
 
 
 def of_most(rows: pl.DataFrame, keys: Sequence[str]) -> pl.DataFrame:
-    """Return, for each combination of keys, the calls of those ranks that have the most common number of such calls.
+    """For each combination of keys, return the calls of the ranks whose number of such calls is the most common.
 
     If all ranks have different numbers of calls, no calls are returned. If several numbers are equally common, the
     largest is used.

@@ -14,7 +14,7 @@ from holotrace.enrich.collectives.collectives import IS_POINT_TO_POINT
 
 _PAIR = ("source", "destination", "tag", "content")
 _LEAST_SHARE = 0.5
-"""A group fits if the number of sends is similar to that of receives: the lower number is at least this fraction of the
+"""A group fits if the numbers of sends and receives are similar: the lower number is at least this fraction of the
 higher one."""
 
 _NOISE_NS = 20_000
@@ -24,8 +24,8 @@ _IS_SEND = pl.col("family") == "send"
 def with_peers(rows: pl.DataFrame, positions: pl.DataFrame) -> pl.DataFrame:
     """Find the peer of calls that record only the peer's number within a group; return row, peer and group.
 
-    A group fits if the number of sends of one rank and the number of receives of the other are about equal. If several
-    groups with the same peer fit, the smallest group is chosen; if different peers fit equally well, no peer is chosen.
+    A group fits if one rank's number of sends and the other rank's number of receives are about equal. If all groups
+    that fit best lead to the same peer, the smallest of them is chosen; otherwise, no peer is chosen.
 
     Args:
         rows: the calls of all ranks, from `rows_of`.
@@ -100,9 +100,9 @@ def _one_missing(rows: pl.DataFrame) -> pl.DataFrame:
 
     The k-th call of the rank with fewer calls matches the k-th call of the other rank or, after the missing call, the
     (k+1)-th. A receive ends soon after both the send and the receive have begun. So each possible position of the
-    missing call is rated by the sum of the delays of the receives, and a position is likely if its sum is at most four
-    times the smallest sum plus 20 µs. If two likely positions give a call different counterparts, this call stays
-    unmatched.
+    missing call is rated by how long the receives take after both calls have begun, summed over all pairs. A position
+    is likely if its sum is at most four times the smallest sum plus 20 µs. If two likely positions give a call
+    different counterparts, this call stays unmatched.
     """
     keys = [*_PAIR, "window"]
     sided = rows.with_columns(
@@ -135,9 +135,9 @@ def _lag(shift: int) -> pl.Expr:
 
 
 def _clear_shifts(lags: pl.DataFrame, keys: Sequence[str]) -> pl.DataFrame:
-    """Add `shift` (0 or 1) to each pair; drop ambiguous pairs.
+    """Add `shift` (0 or 1): the k-th call matches the other rank's (k + shift)-th call; drop ambiguous calls.
 
-    A pair is ambiguous if its shift differs between the likely positions of the missing call.
+    A call is ambiguous if its shift differs between the likely positions of the missing call.
     """
     before = pl.col("lag_0").cum_sum().over(keys) - pl.col("lag_0")
     after = pl.col("lag_1").cum_sum(reverse=True).over(keys)

@@ -1,8 +1,8 @@
 """Matches calls of a group by their signature (family, element type and size) and order.
 
 If a call is missing on one rank, or recorded on one rank only, the calls after it must still be matched correctly. If
-ranks have different numbers of calls with the same signature, the calls around them, or the times of these calls, show
-which call is missing.
+ranks have different numbers of calls with the same signature, the surrounding calls, or the times of the calls
+themselves, show which call is missing.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ _FEWEST_AFTER_JUMP = 3
 
 
 def by_signature(rows: pl.DataFrame, known: pl.DataFrame) -> pl.DataFrame:
-    """Match the collectives without numbers in each group.
+    """Match, within each group, the collectives that could not be matched by number.
 
     1. The k-th calls of a step with the same signature match if all ranks with such calls have the same number of them.
     2. The same applies to the k-th calls between two successive operations in which all ranks take part.
-    3. If ranks have different numbers of such calls between these operations, only the ranks with the most common
-       number are matched.
+    3. If ranks have different numbers of such calls between these operations, only the calls of the ranks with the
+       most common number are matched.
     4. If a rank leaves an operation before another enters it, the match is impossible: it is dropped, and so are all
        matches with the same signature in the step. Calls without a match then join the operation that ends nearest to
        them.
@@ -71,14 +71,14 @@ def by_signature(rows: pl.DataFrame, known: pl.DataFrame) -> pl.DataFrame:
 
 
 def _even(rows: pl.DataFrame, keys: Sequence[str]) -> pl.DataFrame:
-    """Match the k-th calls with equal keys if ranks with such calls have the same count; return row and instance."""
+    """Match the k-th calls with equal keys if all ranks with such calls have equally many; return row and instance."""
     counted = rows.with_columns(pl.len().over(*keys, "rank").alias("count"))
     is_even = pl.col("count").min().over(*keys) == pl.col("count").max().over(*keys)
     return instances(counted.filter(is_even), keys)
 
 
 def _between(rows: pl.DataFrame, pairs: pl.DataFrame) -> pl.DataFrame:
-    """Also match calls between two operations that all ranks share, if ranks with such calls have the same count."""
+    """Also match calls between two operations that all ranks share, if all ranks with such calls have equally many."""
     known = pairs
     for _ in range(2):  # matches of the first pass divide the remaining calls into shorter gaps
         rest = without(_with_gaps(rows, known), known)
@@ -102,7 +102,7 @@ def _with_instances(rows: pl.DataFrame, pairs: pl.DataFrame) -> pl.DataFrame:
 
 
 def _without_impossible(rows: pl.DataFrame, offsets: pl.DataFrame) -> pl.DataFrame:
-    """Drop all operations whose signature has an impossible operation in the step; return row and instance."""
+    """Drop all operations of a step that have the signature of an impossible operation; return row and instance."""
     found = rows.drop_nulls("instance")
     spans = operations(corrected(found.filter(pl.col("family").is_in(SYNCHRONISING)), offsets))
     of_groups = found.group_by("group").agg((pl.col("host").n_unique() > 1).alias("has_hosts"))

@@ -1,4 +1,4 @@
-"""Matches calls to the operation that ends nearest, on roughly aligned clocks."""
+"""Matches each call to the operation that ends nearest to it in time, after roughly aligning the clocks."""
 
 from __future__ import annotations
 

@@ -37,7 +37,7 @@ def findings(
         of_ranks: the recorded calls and groups of each rank.
         rows: the calls of all ranks, with inferred groups and peers, but without calls in groups of one rank.
         unmatched: the calls to explain.
-        ambiguous: the column row, for calls that several groups fit.
+        ambiguous: the rows of calls that several groups fit equally well (column row).
     """
     about_the_ranks = tuple(_about_the_ranks(of_ranks, rows))
     if len(of_ranks) <= 1 or unmatched.is_empty():
