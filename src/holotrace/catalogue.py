@@ -60,5 +60,5 @@ COMPARISONS = _questions(
 
 
 def analysis(name: str) -> Analysis:
-    """Return the question with this name, about one trace or two; raise KeyError if there is none."""
+    """Return the question with this name, whether it is about one trace or two; raise KeyError if it does not exist."""
     return {question.name: question for question in (*ANALYSES, *COMPARISONS)}[name]

@@ -33,7 +33,7 @@ def _content(result: Any) -> list[object]:  # noqa: ANN401 -- any dataclass
 
 
 def are_equal(one: Any, other: Any) -> bool:  # noqa: ANN401 -- any field of a result
-    """Compare frames, series, arrays, and mappings and sequences of them by content.
+    """Compare frames, series and arrays by content, also if mappings or sequences contain them.
 
     >>> are_equal({0: pl.Series([1, None])}, {0: pl.Series([1, None])})
     True

@@ -108,19 +108,22 @@ def _run() -> None:
 
 
 def _collect_less_garbage() -> None:
-    """Collect garbage rarely, which makes short commands a quarter faster: loaded modules never become garbage."""
+    """Collect garbage rarely, because most new objects belong to loaded modules, which never become garbage.
+
+    This makes short commands a quarter faster.
+    """
     gc.set_threshold(_OBJECTS_PER_COLLECTION)
     atexit.register(_freeze)
 
 
 def _freeze() -> None:
-    """Skip the garbage collection at exit, unless DuckDB is loaded: its bindings would report false leaks."""
+    """Skip the garbage collection at exit, unless DuckDB is loaded, whose bindings would then report false leaks."""
     if "duckdb" not in sys.modules:
         gc.freeze()
 
 
 def _prepare_streams() -> None:
-    """Let stdout and stderr accept all output, even if they are closed or their encoding lacks a character."""
+    """Make stdout and stderr accept any text, even if they are closed or their encoding lacks a character."""
     for name in ("stdout", "stderr"):
         stream = getattr(sys, name)
         if stream is None:  # the shell closed it, as with `>&-`
@@ -135,7 +138,7 @@ def _end(number: int, _frame: FrameType | None) -> None:
 
 
 def _exit_despite_running_query(ending: SystemExit) -> None:
-    """Exit immediately if DuckDB is still running a query, because the interpreter would wait or crash."""
+    """Exit immediately if DuckDB is still running a query; in a normal exit, the interpreter would wait or crash."""
     running = sys.modules.get("holotrace.sql_queries.running")
     if running is not None and running.ABANDONED.count:
         with suppress(OSError, ValueError):

@@ -133,7 +133,7 @@ ShowVersion = Annotated[
 
 @app.callback(help=_HELP)
 def options(*, show_version: ShowVersion = False) -> None:
-    """Accept the options before a command; the callback of `show_version` has already run."""
+    """Declare the options before a command; the callback of `show_version` has already run, so nothing remains to do."""
 
 
 def misuse(error: Exception) -> str | None:

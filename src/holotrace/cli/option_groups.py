@@ -17,8 +17,8 @@ from holotrace.questions.options import Option
 def with_option_groups(command: Callable[..., None], options: Iterable[Option] = ()) -> Callable[..., None]:
     """Return the command with each field of its dataclass arguments as a separate parameter.
 
-    Positional fields come before the command's other parameters, the remaining fields after them. Each of `options`
-    also becomes a parameter; if the user sets it, the command receives its value as the argument that `Option.argument`
+    Positional fields come first, then the command's other parameters, then the remaining fields. Each of `options` also
+    becomes a parameter; if the user sets it, the command receives its value as the argument that `Option.argument`
     names.
     """
     hints = inspect.get_annotations(command, eval_str=True)  # in Python 3.10, get_type_hints adds None to types

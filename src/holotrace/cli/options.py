@@ -125,7 +125,7 @@ TestCapture = Annotated[
 ]
 NoCache = Annotated[
     bool,
-    typer.Option("--no-cache", help="Neither use nor write the cache of files already read.", rich_help_panel=TRACES),
+    typer.Option("--no-cache", help="Neither read nor write the cache of parsed files.", rich_help_panel=TRACES),
 ]
 AsCsv = Annotated[
     bool,

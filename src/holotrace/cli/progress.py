@@ -58,10 +58,10 @@ class TerminalProgress:
 
 
 class CountingExecutor(Executor):
-    """Passes work to another executor, and counts finished ranks on a bar."""
+    """Passes work to another executor, and shows the number of finished ranks on a bar."""
 
     def __init__(self, executor: Executor, bars: Bars, rank_count: int) -> None:
-        """Count to `rank_count`; start again from 0 if an analysis processes the ranks a second time."""
+        """Count up to `rank_count`; start again from 0 if an analysis processes the ranks a second time."""
         self._executor = executor
         self._bars = bars
         self._task = bars.add_task("", total=rank_count, what="ranks done")
@@ -89,7 +89,7 @@ class Display:
 
     @property
     def reading(self) -> Progress:
-        """The object that receives progress while files are read."""
+        """The object that receives progress updates while files are read."""
         return SILENT if self.bars is None else TerminalProgress(self.bars)
 
     def counted(self, executor: Executor, rank_count: int) -> Executor:

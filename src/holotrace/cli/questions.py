@@ -81,8 +81,8 @@ def show(  # noqa: PLR0913 -- what to show, and how
     """Write the figure if requested, then print the result as tables, as CSV or as a single JSON object.
 
     The JSON object has `about`, all tables, the findings and `further`; CSV has only the first table. If
-    neither is requested, the one-sentence answer is printed, then the tables of `views`, by default the views of the
-    question.
+    neither JSON nor CSV is requested, the one-sentence answer is printed, then the tables of `views`, by default the
+    views of the question.
     """
     if shown.figure is not None:
         write_figure(figure_of(question.name, result), shown.figure)

@@ -1,7 +1,7 @@
 """Matrices of coloured cells that fill a figure of any width.
 
-The cells are bars, because the small bundle of plotly.js that pages load has no heat maps, and because markers have a
-fixed size in pixels, so they overlap in narrow figures and are far apart in wide ones.
+The cells are drawn as bars, for two reasons. The small bundle of plotly.js that pages load has no heat maps. Markers
+have a fixed size in pixels, so they would overlap in narrow figures and be far apart in wide ones.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import plotly.graph_objects as go
 from holotrace.drawing.category_axis import category_axis
 
 _CELL = 0.92
-"""Width and height of a cell, as a share of its column and row."""
+"""Width of a cell as a fraction of its column's width, and height as a fraction of its row's height."""
 
 _FEWEST_COLUMNS = 8
 """An axis leaves space for at least this many columns; otherwise, a single column would be as wide as the figure."""
@@ -100,7 +100,7 @@ def color_bar(top: float = 1.0) -> dict[str, Any]:
 
 
 def color_bar_title(text: str, top: float = 1.0) -> dict[str, Any]:
-    """Return the title of a colour bar, its quantity and unit, as an annotation above the bar."""
+    """Return the title of a colour bar (its quantity and unit) as an annotation above the bar."""
     place = {"xref": "paper", "x": 0, "xanchor": "left", "yref": "paper", "y": top, "yanchor": "bottom"}
     return {"text": text, "showarrow": False, "align": "left", "yshift": _TITLE_SHIFT_PX, **place}
 

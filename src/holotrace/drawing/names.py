@@ -23,8 +23,8 @@ MOST_COMPARED = 500
 are added instead."""
 
 _PIECES = (re.compile(r"[^<>(),\s]+"), re.compile(r"[^<>(),\s_]+"))
-"""Patterns of the words to compare. If the words of the first pattern are too long to show, the second pattern also
-splits them at underscores."""
+"""Patterns that match the words to compare. If the words that the first pattern finds are too long to show, the second
+pattern also splits them at underscores."""
 
 _ENTITIES = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;", "$": "&#36;"})
 
@@ -81,9 +81,9 @@ def cut_labels(names: Iterable[str], length: int = LABEL_LENGTH) -> dict[str, st
 
 
 def hover_text(name: str) -> str:
-    """Escape a name for a hover, in lines of `HOVER_WIDTH` characters.
+    """Escape a name for a hover, and break it into lines of `HOVER_WIDTH` characters.
 
-    If the name is longer than `HOVER_LENGTH`, show only its beginning, and how many characters follow.
+    If the name is longer than `HOVER_LENGTH`, show only its beginning and the number of characters that follow.
     """
     kept = name[:HOVER_LENGTH]
     lines = [label_text(kept[start : start + HOVER_WIDTH]) for start in range(0, len(kept), HOVER_WIDTH)]
@@ -102,7 +102,7 @@ def _qualified(name: str) -> str:
 
 
 def _equal_groups(short: dict[str, str]) -> list[list[str]]:
-    """Return the groups of names with equal short names. Groups are sorted, so the order of `short` has no effect."""
+    """Return the groups of names with equal short names; each group is sorted, whatever the order of `short`."""
     groups = defaultdict(list)
     for name, text in short.items():
         groups[text].append(name)
@@ -175,7 +175,7 @@ def _with_number(text: str, number: int, length: int) -> str:
 
 
 def _cut(name: str, length: int) -> str:
-    """Cut C++ templates at the end, and other names in the middle: names such as `triton_…_35` differ at the end."""
+    """Cut C++ templates at the end, others in the middle, because names such as `triton_…_35` differ at the end."""
     if len(name) <= length and len(shown := visible(name)) <= length:
         return shown
     tail = 0 if "<" in name else length // 3

@@ -78,7 +78,7 @@ class Rows:
 
 
 def rows_of(table: pl.DataFrame) -> Rows:
-    """Name each row by its rank, by its device if a rank has several, and by its stream if the table has streams."""
+    """Name each row by its rank, also by its device if a rank has several, and by its stream if there are streams."""
     names = [name for name in ("rank", "device", "stream") if name in table.columns]
     shown = [name for name in names if name != "device" or _has_several_devices(table)]
     if len(table) > LYING_ROWS:

@@ -45,7 +45,7 @@ SURFACES: dict[Theme, Surface] = {
 
 
 def template(theme: Theme) -> go.layout.Template:
-    """Return the plotly template of a theme; a page can switch a figure to the other theme later."""
+    """Return the plotly template of a theme; a page can later switch its figures to the other theme."""
     surface = SURFACES[theme]
     axis = {
         "gridcolor": surface.grid,

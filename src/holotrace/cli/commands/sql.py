@@ -52,7 +52,9 @@ Query = Annotated[
 ]
 Format = Annotated[
     ResultFormat | None,
-    typer.Option("--format", help="The format; by default a table or, with --output, the format of the suffix."),
+    typer.Option(
+        "--format", help="Output format; by default a table or, with --output, the format that the suffix names."
+    ),
 ]
 Output = Annotated[
     Target | None,

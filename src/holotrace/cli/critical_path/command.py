@@ -63,7 +63,7 @@ def _write_and_predict(
     write: Callable[[RankTrace, PathGraph], Iterable[Location]] | None,
     predictions: Predictions,
 ) -> list[Location]:
-    """Write each rank's overlay and graph if wanted, add the rank's prediction, and return the paths written."""
+    """Write each rank's overlay and graph if requested, add the rank's prediction, and return the files' paths."""
     written: list[Location] = []
     for rank, rank_trace in trace.ranks.items() if write or predictions.changes else ():
         path_graph = critical_path_graph(rank_trace, **settings)

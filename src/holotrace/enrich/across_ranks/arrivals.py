@@ -9,7 +9,7 @@ ALIGNED_CLOCKS = "aligned clocks"
 SHORTEST_DURATION = "shortest duration"
 
 LARGEST_CLOCK_ERROR = 0.1
-"""A transfer is timed with the clocks of several hosts only if their error is at most this fraction of its duration."""
+"""A transfer is timed on several hosts' clocks only if their error is at most this fraction of the transfer's time."""
 
 _DURATION = pl.col("end_ns") - pl.col("start_ns")
 _START, _END = pl.col("aligned_start_ns"), pl.col("aligned_end_ns")
@@ -39,8 +39,8 @@ def arrivals(calls: pl.DataFrame) -> pl.DataFrame:
         The rows of `calls` in their order, and:
 
         lateness_ns             int64  null if no other rank recorded the collective, if the clocks are unknown, or if
-                                       the lateness is less than its half-width
-        lateness_half_width_ns  int64  0 if this rank and the first rank share a clock
+                                       the lateness is less than lateness_half_width_ns
+        lateness_half_width_ns  int64  0 if this rank and the first rank to arrive share a clock
         wait_ns                 int64  null if no other rank recorded the collective
         transfer_ns             int64
         transfer_basis          str    one clock, aligned clocks, or shortest duration

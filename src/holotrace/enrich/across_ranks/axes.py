@@ -29,7 +29,7 @@ Exchange = Literal["in turn", "ring", "undecided", "unknown"]
 
     in turn    in a step, ranks mostly send only after receiving, like all pipeline stages except the first
     ring       three or more ranks; each receives, and sends to exactly one rank, mostly before it receives
-    undecided  may be either: two ranks send to each other at once, or ranks in a circle send in turn
+    undecided  in turn or ring: two ranks send to each other at once, or ranks in a circle send one after the other
     unknown    no send or receive is known
 """
 
@@ -60,7 +60,7 @@ DDP_ANNOTATION = r"^DistributedDataParallel\.forward$"
 """Source: https://github.com/pytorch/pytorch/blob/main/torch/nn/parallel/distributed.py"""
 
 _EXCHANGES: tuple[Exchange, ...] = ("in turn", "undecided", "ring")
-"""If groups of an axis send and receive in different orders, the first of these orders in this list is used for all."""
+"""If groups of an axis send and receive in different orders, the order that is first in this list is used for all."""
 
 _DEFAULT_GROUP = "default_pg"
 _PURPOSES = {
@@ -73,9 +73,9 @@ _SETUP = frozenset({"barrier", "broadcast", "gather", "scatter", "unknown"})
 
 MOST_BESIDE_GRADIENTS = 0.05
 LEAST_OF_LAYERS = 0.25
-"""Ranks that split layers among them (tensor parallel) request about half of the all-reduced bytes in the forward
-pass, or a third with activation checkpointing. Replicas reduce gradients in or after the backward pass, and at most a
-few small tensors in the forward pass."""
+"""Ranks that split layers among themselves (tensor parallel) request about half of the all-reduced bytes in the
+forward pass, or a third with activation checkpointing. Replicas reduce gradients in or after the backward pass, and at
+most a few small tensors in the forward pass."""
 
 
 class Use(NamedTuple):
@@ -190,9 +190,9 @@ def axes_of_groups(groups: pl.DataFrame, uses: Mapping[int, Use]) -> dict[int, A
     """Return {group: its axis}.
 
     If the description of a group names an axis, the group has this axis. All other groups of equal size and stride
-    share one axis: the axis that the descriptions of groups of this size and stride name or, if they name none or
-    several, the axis that fits the collectives of the groups without a named axis. The default group is `world` if the
-    job has other axes; otherwise it gets an axis like any other group.
+    share one axis. If the descriptions of groups of this size and stride name exactly one axis, it is this axis. If
+    they name none or several, it is the axis that fits the collectives of the groups without a named axis. The default
+    group is `world` if the job has other axes; otherwise it gets an axis like any other group.
 
     Args:
         groups: `Matching.groups`.
@@ -230,7 +230,7 @@ def _groups(groups: pl.DataFrame) -> list[_Group]:
 
 
 def _described_shapes(groups: Iterable[_Group], axes: Mapping[int, Axis]) -> dict[_Shape, set[str]]:
-    """Return the axes that descriptions name for groups of each shape."""
+    """Return, for each shape, the axes named in the descriptions of groups of this shape."""
     shapes: dict[_Shape, set[str]] = {}
     for group in groups:
         if group.number in axes and axes[group.number].name != "unknown":

@@ -28,8 +28,8 @@ def divided_among_calls(exposed: pl.DataFrame, calls: pl.DataFrame, priority: Se
 
     If calls of several axes run at the same time, the time is assigned to the first axis in `priority`. Within an axis,
     calls that transfer have precedence over calls that wait, and earlier calls over later ones. So the times of all
-    calls add up to the exposed time. A call without a counterpart may wait or transfer, so its time is reported as
-    unmatched.
+    calls add up to the exposed time. It is unknown whether a call without a counterpart waits or transfers, so its time
+    is reported as unmatched.
 
     Args:
         exposed: disjoint ranges of one rank: start_ns, end_ns, step.
@@ -54,8 +54,8 @@ def divided_among_calls(exposed: pl.DataFrame, calls: pl.DataFrame, priority: Se
 
 
 PARTS = ("transfer_ns", "wait_ns", "unmatched_ns")
-"""The parts of exposed time. If calls of one axis overlap, the overlap counts towards the first of these parts that any
-of the calls is in: as transfer if any call transfers."""
+"""The parts of exposed time. Where calls of one axis overlap, they may be in different parts; the time then counts towards
+the part that comes first in this list, so it counts as transfer if any call transfers."""
 
 _TRANSFER, _WAIT, _UNMATCHED = range(len(PARTS))
 _NO_CALL = pl.DataFrame({"row": [None], "part": [_UNMATCHED]}, {"row": pl.Int64, "part": pl.Int32})
@@ -94,7 +94,7 @@ def _painted(bounds: Int64Array, pieces: pl.DataFrame) -> Int64Array:
 
 
 def _segments_of(exposed: pl.DataFrame, bounds: Int64Array) -> tuple[Int64Array, Int64Array]:
-    """Return the segments between two bounds that are exposed, and the row of `exposed` that contains each segment."""
+    """Return the exposed segments between consecutive bounds, and the row of `exposed` that contains each segment."""
     first = np.searchsorted(bounds, exposed["start_ns"].to_numpy())
     counts = np.searchsorted(bounds, exposed["end_ns"].to_numpy()) - first
     row = np.repeat(np.arange(len(counts)), counts)

@@ -1,4 +1,7 @@
-"""Finds the calls that a rank requests in the forward pass. These are calls of layers: gradients are reduced later."""
+"""Finds the calls that a rank requests in the forward pass.
+
+Layers request these calls; the calls that reduce gradients are requested later.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +27,9 @@ _BEFORE_ALL = np.iinfo(np.int64).min
 
 
 def in_forward(rank_trace: RankTrace, asked_ns: pl.Series) -> pl.Series:
-    """Return whether the host requests each call in a forward pass: before a backward pass of the step, and not during one.
+    """Return whether the host requests each call in a forward pass.
+
+    It does if a backward pass of the same step begins after the request, and none is running at this time.
 
     Args:
         rank_trace: the rank.

@@ -1,4 +1,4 @@
-"""Matches the communication of a whole job across ranks, on one clock, and divides it into waiting and transfer."""
+"""Matches the calls of all ranks of a job, aligns clocks, and divides the time in calls into waiting and transfer."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def job_calls(of_ranks: Mapping[int, OfRank]) -> JobCalls:
 
 
 def _with_bus_bytes(calls: pl.DataFrame) -> pl.DataFrame:
-    """Replace `bus_factor` with `bus_bytes`: the bytes sent by an all-to-all with known splits, else size * factor."""
+    """Replace `bus_factor` with `bus_bytes`: `sent_bytes` if known, else `message_bytes` times `bus_factor`."""
     by_factor = (pl.col("message_bytes") * pl.col("bus_factor")).round().cast(pl.Int64)
     return calls.with_columns(pl.coalesce("sent_bytes", by_factor).alias("bus_bytes")).drop("bus_factor")
 

@@ -38,7 +38,7 @@ from holotrace.enrich.across_ranks.clocks.participants import (
 )
 
 LARGEST_DRIFT = 1e-3
-"""The largest difference between the rates of two clocks: time daemons slew each clock by at most 500 ppm.
+"""The largest difference between the rates of two clocks: time daemons slew each of them by at most 500 ppm.
 
 Source: "the slew rate is limited to 0.5 ms/s", https://www.ntp.org/documentation/4.2.8-series/ntpd/
 """
@@ -71,9 +71,9 @@ class Clocks(EqualByContent):
                       host                  str
                       rank                  int32    null if the ranks of the host share the clock
                       rank_count            int64
-                      valid_from_ns, valid_to_ns  int64    when this row applies, on the clock itself; null without a jump
+                      valid_from_ns, valid_to_ns  int64    time range of the row, on the clock itself; null without a jump
                       instance_count        int64    calls used to estimate the clock
-                      offset_at_ns          int64    the middle of these calls, on the clock itself
+                      offset_at_ns          int64    the middle of the time that these calls span, on the clock itself
                       offset_ns             int64    value to add at offset_at_ns to get the time on the reference clock
                       half_width_ns         int64
                       drift_ppb             float64  how much faster the reference clock runs
@@ -89,8 +89,9 @@ class Clocks(EqualByContent):
                                              before it, and the first known time after it
                       forward_ns              int64  negative if the clock was set back
     reference         host and, if it has its own clock, rank
-    closure_error_ns  in a cycle of compared hosts, the largest median difference between an offset measured directly
-                      and the offset computed along the rest of the cycle; null without a cycle
+    closure_error_ns  null unless some compared hosts form a cycle. In a cycle, the offset between two hosts can be
+                      measured directly, and computed along the rest of the cycle. This is the median difference
+                      between the two results, for the cycle in which it is largest.
     dropped_count     instances dropped because they contradict other instances
     findings          sentences that report unknown, doubtful or contradictory clocks
     """
@@ -296,8 +297,9 @@ def _windows(model: ClockModel, spans: pl.DataFrame) -> pl.DataFrame:
     """Return each line of the clocks with the window (from_ns to to_ns) in which it may apply.
 
     A clock jumps at an unknown time between the last call before the jump and the first call after it. The windows of
-    both lines overlap between these calls; for times in the overlap, it is unclear which line applies. The first and
-    the last window extend beyond the compared calls by as much time as all compared calls span.
+    both lines overlap between these calls; for times in the overlap, it is unclear which line applies. The first
+    window begins before the compared calls, and the last window ends after them, each by as much time as all compared
+    calls span.
     """
     ordered = spans.sort("source", "clock")
     beside = ordered.with_columns(

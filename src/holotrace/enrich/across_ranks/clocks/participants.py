@@ -2,8 +2,8 @@
 
     all_reduce, all_gather, reduce_scatter, barrier   every rank waits for every rank
     all_to_all                                        every rank waits for every rank, if each sends data to all others
-    send, recv                                        the receiver waits for the sender; hosts record gloo's sends late,
-                                                      so such a send counts as started when requested
+    send, recv                                        the receiver waits for the sender; the recorded start of gloo's
+                                                      sends is too late, so the time of the request is used
     broadcast, scatter, reduce, gather, others        not used, because the root is not recorded, or ranks need not wait
 
 If some rank sends nothing to another in an all-to-all, the call is not used: these two ranks need not wait for each
@@ -63,7 +63,7 @@ def waiting_calls(calls: pl.DataFrame) -> pl.DataFrame:
 
 
 def _usable(calls: pl.DataFrame) -> pl.DataFrame:
-    """Return the matched calls that end no earlier than they start, one row per rank and instance."""
+    """Return the matched calls, one per rank and instance, without guessed matches and calls that end before they start."""
     is_sound = pl.col("instance").is_not_null() & (pl.col("start_ns") <= pl.col("end_ns"))
     if "matched_by" in calls.columns:
         is_sound &= ~pl.col("matched_by").cast(pl.String).is_in(_FROM_TIMES).fill_null(value=False)
@@ -141,7 +141,7 @@ class OfClocks(NamedTuple):
 def by_clock(waiting: pl.DataFrame, clock_of_rank: Mapping[int, int], clock_count: int) -> OfClocks:
     """Combine the ranks that share a clock: the last rank to enter and the first to leave give the tightest bounds.
 
-    Drop operations with fewer than two clocks.
+    Drop operations whose ranks all share one clock.
     """
     entered, left = pl.col("start_ns").filter(pl.col("is_entered")), pl.col("end_ns").filter(pl.col("is_left"))
     combined = (

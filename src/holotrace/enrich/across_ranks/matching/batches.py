@@ -23,7 +23,7 @@ def by_partners(rows: pl.DataFrame, large_groups: pl.DataFrame) -> pl.DataFrame:
 
     Without recorded partners, the k-th batches of a step match if all recorded ranks of the group have the same number
     of batches, and no rank leaves a batch before another enters it. With recorded partners, batches are not matched if
-    two of the connected batches are from one rank.
+    two of the connected batches are from the same rank.
 
     Args:
         rows: the calls of all ranks, from `rows_of`, with inferred groups.
@@ -55,7 +55,7 @@ def _connected(batched: pl.DataFrame) -> pl.DataFrame:
 def _pairs(batched: pl.DataFrame) -> pl.DataFrame:
     """Pair the two batches of each transfer (`row`, `other`).
 
-    Only steps with as many sends as receives between the two ranks are used.
+    A step is used only if the sender has as many sends to the receiver as the receiver has receives from it.
     """
     ends = batched.select("row", "rank", "window", "partners").explode("partners").drop_nulls("partners")
     is_send = pl.col("partners") >= 0

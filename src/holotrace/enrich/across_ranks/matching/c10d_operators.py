@@ -159,7 +159,7 @@ def _in_order(operators: pl.DataFrame, calls: pl.DataFrame) -> npt.NDArray[np.in
 
 
 def _first_asked(asked_ns: npt.NDArray[np.int64], start_ns: npt.NDArray[np.int64]) -> int:
-    """Return how many calls were requested before the recording.
+    """Return how many calls were requested before the recording began.
 
     This is the smallest number of calls to skip at the beginning such that, if the remaining calls are paired with the
     operators in order, no call starts before its operator.

@@ -98,7 +98,7 @@ class OfRank(NamedTuple):
     facts: RankFacts
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Compress the tables for pickling, which shrinks each call from 150 to 30 bytes."""
+        """Compress the tables for pickling, so that a call takes about 30 bytes instead of 150."""
         return reduced(self)
 
 
@@ -120,9 +120,9 @@ def of_rank(rank_trace: RankTrace, annotation: str | None = None) -> OfRank:
         asked_ns           int64   when the host requested the call; null if before the recording
         window             int64   the step in which the host requested the call; null outside all steps
         group              uint64  number of its process group, see `ProcessGroup`; null if unknown
-        sequence           int64   number within the group; null if not recorded
+        sequence           int64   number of the call within its group; null if not recorded
         communication_id   uint64  null if not recorded
-        content            uint64  a hash of the element type and, if the size must be equal on all ranks, the size
+        content            uint64  a hash of the element type, and of the size if it must be equal on all ranks
         in_bytes           int64   this rank's input; null if unknown
         out_bytes          int64   this rank's output; null if unknown
         is_even            bool    whether an all-to-all sends the same amount to every rank; null if unknown
@@ -161,7 +161,7 @@ def _of_rank(rank_trace: RankTrace, annotation: str | None) -> OfRank:
 
 
 def _with_batches(rank_trace: RankTrace) -> pl.DataFrame:
-    """Return the communication of a rank, with the partners of batches; their first send or receive describes them."""
+    """Return a rank's communication, with the partners of batches; a batch is described by its first send or receive."""
     rows = communication(rank_trace)
     known = rows.hstack(batches(rank_trace, rows))
     return known.with_columns(pl.coalesce("described_index", "first_index").alias("described_index")).drop(
@@ -191,7 +191,7 @@ def _with_operators(rank_trace: RankTrace, known: pl.DataFrame) -> pl.DataFrame:
 
 
 def _content(known: pl.DataFrame) -> pl.Series:
-    """Return a hash of the element type and, for calls that have the same size on all ranks, of the size."""
+    """Return a hash of the element type, and of the size if the call has the same size on all ranks."""
     is_even = pl.col("family").is_in(SAME_SIZE | {"send", "recv"}) | pl.col("recorded_collective").str.contains(_EVEN)
     size = pl.when(is_even).then(pl.col("byte_count").cast(pl.String)).fill_null("")
     texts = known.select(content=pl.format("{} {}", pl.col("dtype").fill_null(""), size))

@@ -20,24 +20,24 @@ _EVEN_SHARE = 0.5
 be on such ranks."""
 
 _POSSIBLE_SHARE = 0.75
-"""At least this fraction of the resulting operations must be possible, so that no rank leaves before another enters."""
+"""At least this fraction of the resulting operations must be possible: no rank leaves one before another enters it."""
 
 _POSSIBLE_SHARE_OF_ONLY = 0.5
-"""If the ranks of the calls belong to no other group, it is enough that this fraction of the group's operations is
-possible, whatever their signature."""
+"""If the ranks of the calls belong to no other group, the group also fits if at least this fraction of all its
+operations is possible, counted over all signatures."""
 
 _FAR_WIDER = 4
 _NOISE_NS = 20_000
-"""All ranks of the right group leave a collective together. If the ends within a group are spread over more than
-`_FAR_WIDER` times their spread within smaller groups, plus `_NOISE_NS`, the smaller groups made these calls.
+"""All ranks of the right group leave a collective at about the same time. If the ends within a group are spread over
+more than `_FAR_WIDER` times their spread within smaller groups, plus `_NOISE_NS`, the smaller groups made these calls.
 """
 
 _FAR_LESS_REGULAR = 3
 _JITTER_NS = 2_000
 _FEWEST_REGULAR = 8
-"""Equal calls take about the same time to transfer once the last rank has arrived. If these times vary over at least 8
-calls, and by more than `_FAR_LESS_REGULAR` times their variation in smaller groups, plus `_JITTER_NS`, the smaller
-groups made the calls."""
+"""Equal calls take about the same time to transfer once the last rank has arrived. If there are at least 8
+calls, and their transfer times vary by more than `_FAR_LESS_REGULAR` times the variation in smaller groups, plus
+`_JITTER_NS`, the smaller groups made the calls."""
 
 _FEWEST_UNCLEAR = 4
 """If there are at least 4 calls, and their transfer times vary only a little less in smaller groups, it is unclear
@@ -85,8 +85,8 @@ def inferred_groups(rows: pl.DataFrame, candidates: pl.DataFrame) -> Inferred:
 def _largest(fitting: pl.DataFrame) -> pl.DataFrame:
     """Return the largest groups that fit and are not too wide: rank, signature, group and is_ambiguous.
 
-    A group is too wide if, on all its ranks, other groups of at most the same size fit clearly better: their calls
-    end far closer together, or their transfer times vary far less.
+    A group is too wide if each of its ranks is also in another group that is not larger and fits clearly better: the
+    calls in the other group end far closer together, or their transfer times vary far less.
 
     Args:
         fitting: rank, signature, group, present, even, spread_ns and jitter_ns.
@@ -193,7 +193,7 @@ def _is_fitting() -> pl.Expr:
 def _tested(offered: pl.DataFrame) -> pl.DataFrame:
     """Give the k-th calls of each signature in a step the same `instance`, and add `is_possible`.
 
-    Ranks whose number of such calls differs from the most common number are dropped.
+    A rank is dropped if its number of calls with the signature in this step is not the most common number.
     """
     keys = ["group", "window", *_LIKE]
     placed = of_most(offered, keys).with_columns(pl.int_range(pl.len()).over(*keys, "rank").alias("place"))

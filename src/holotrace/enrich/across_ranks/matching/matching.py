@@ -113,13 +113,16 @@ def _large_groups(of_ranks: Mapping[int, OfRank]) -> pl.DataFrame:
 
 
 def _comparable(rows: pl.DataFrame, large_groups: pl.DataFrame) -> pl.DataFrame:
-    """Drop batches of sends and receives whose partners are known or, in groups of more than two ranks, may differ."""
+    """Drop batches of sends and receives, except batches without recorded partners in groups of two ranks.
+
+    The other batches may have different partners, so `by_partners` matches them.
+    """
     is_of_large = pl.col("group").is_in(large_groups["group"].implode()).fill_null(value=False)
     return rows.filter(~(IS_BATCH & (is_of_large | pl.col("partners").is_not_null())))
 
 
 def _one_per_rank(rows: pl.DataFrame) -> pl.DataFrame:
-    """Merge each rank's kernels of one operation into one row, and number the operations in order of their starts."""
+    """Merge the kernels that a rank runs for one operation into one row, and number the operations by their starts."""
     counted = rows.with_columns(pl.lit(1, pl.UInt32).alias("kernel_count"))
     is_coalesced = pl.col("instance").is_not_null() & (pl.len().over("rank", "instance") > 1)
     coalesced, single = counted.filter(is_coalesced), counted.filter(~is_coalesced)
