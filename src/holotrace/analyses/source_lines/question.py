@@ -25,7 +25,7 @@ QUESTION = Analysis(
         ),
         (
             "device, itself",
-            "work launched while the line was the innermost line, or in the backward pass of operators that it called",
+            "time of work launched while the line was innermost, or in the backward pass of operators that the line called",
         ),
         (
             "no work for a device",
