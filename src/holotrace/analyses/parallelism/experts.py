@@ -29,13 +29,14 @@ def per_expert_rank(calls: pl.DataFrame, tokens: pl.DataFrame, products: pl.Data
         imbalance           tokens that the experts of the rank receive / mean over the ranks of its group
         computed_imbalance  rows of the rank's grouped matrix products / mean over the ranks of its group
 
-    A token is a row of the tensor that an all-to-all splits. It counts each time it is sent, to its expert and back. It also
-    counts once in each matrix product of its expert, so numbers of rows can be compared between ranks, but not with numbers
-    of tokens. Padding counts, too. `imbalance` ignores tokens on the way back, because each rank gets back as many tokens as
-    it has sent, even if some experts receive more tokens than others.
+    A token is a row of the tensor that an all-to-all splits. `sent_tokens` and `received_tokens` count a token twice: on
+    the way to its expert, and on the way back. `computed_tokens` counts it once in each grouped matrix product of its
+    expert, so it can be compared between ranks, but not with the other two columns. All three columns include padding.
+    `imbalance` ignores tokens on the way back, because each rank gets back as many tokens as it has sent, even if some
+    experts receive more tokens than others.
 
     Args:
-        calls: with rank, event_index, axis and process_group.
+        calls: rank, event_index, axis and process_group.
         tokens: rank, event_index, sent_rows and received_rows.
         products: rank and `PRODUCTS`.
     """
@@ -67,7 +68,7 @@ def per_expert_rank(calls: pl.DataFrame, tokens: pl.DataFrame, products: pl.Data
 
 
 def _with_ways_back(exchanged: pl.DataFrame) -> pl.DataFrame:
-    """Add `is_way_back`: whether the call returns the tokens of an earlier exchange."""
+    """Add `is_way_back`: whether the call sends back the tokens of an earlier exchange."""
     ordered = exchanged.sort("process_group", "rank", "event_index")
     flags: list[bool] = []
     for _, rows in ordered.group_by("process_group", "rank", maintain_order=True):
@@ -76,7 +77,10 @@ def _with_ways_back(exchanged: pl.DataFrame) -> pl.DataFrame:
 
 
 def _are_ways_back(exchanges: Iterable[tuple[int, int]]) -> Iterator[bool]:
-    """Yield, for each exchange of a rank in time order, whether it returns the tokens of an earlier exchange."""
+    """Yield, for each exchange of a rank in time order, whether it sends back the tokens of an earlier exchange.
+
+    It does if it sends as many tokens as the earlier exchange received, and receives as many as the earlier one sent.
+    """
     unanswered: Counter[tuple[int, int]] = Counter()
     for sent, received in exchanges:
         answers = unanswered[received, sent] > 0
@@ -87,9 +91,10 @@ def _are_ways_back(exchanges: Iterable[tuple[int, int]]) -> Iterator[bool]:
 def _to_experts() -> pl.Expr:
     """Return the tokens that a rank's experts receive, divided by the mean over the ranks of its group.
 
-    A recording may begin while the tokens are at the experts, so the first all-to-all may already return them. On the
-    way back, all ranks receive about the same number of tokens. So the direction in which the ranks differ more is the
-    way to the experts.
+    A recording may begin while the tokens are at the experts. Its first all-to-all then sends tokens back, so
+    `is_way_back` is true for the ways to the experts instead. The numbers of tokens show which case applies: on the way
+    back, all ranks receive about the same number, so the direction in which the ranks differ more is the way to the
+    experts.
     """
     there, back = pl.col("there"), pl.col("back")
     is_there = there.max().over("process_group") >= back.max().over("process_group")
@@ -102,7 +107,7 @@ def _over_mean(column: str) -> pl.Expr:
 
 
 def expert_findings(table: pl.DataFrame) -> Iterator[str]:
-    """Name the rank with the highest imbalance, if it has at least 1.2 times as many tokens as the mean of its group."""
+    """Report the ranks with the highest `imbalance` and `computed_imbalance`, if these are at least `UNEVEN`."""
     for column, what in (("imbalance", "receives"), ("computed_imbalance", "computes")):
         loaded = table.filter(pl.col(column) >= UNEVEN).sort(column, "rank", descending=[True, False])
         for row in loaded.unique("process_group", keep="first", maintain_order=True).head(1).iter_rows(named=True):

@@ -1,6 +1,6 @@
 """Count the rows that a rank's experts compute, from the shapes of grouped matrix products.
 
-    aten::_grouped_mm(self [M, K], mat2 [G, K, N], offs [G])   M rows among G experts; the values of `offs` are not recorded
+    aten::_grouped_mm(self [M, K], mat2 [G, K, N], offs [G])   M rows, divided among G experts at `offs` (not recorded)
     aten::_grouped_mm(self [G, M, K], mat2 [G, K, N])          M rows for each of G experts
 
 Products of [K, M] and [M, N] do not count, because the backward pass uses them to compute weight gradients. Source:
@@ -33,7 +33,7 @@ class _Shape(NamedTuple):
 
 
 def grouped_products(rank_trace: RankTrace) -> pl.DataFrame:
-    """Return the `PRODUCTS` in one row: number of products, their rows, and the largest number of experts in a product.
+    """Return the columns `PRODUCTS` of a rank: number of products, sum of their rows, and most experts in one product.
 
     The table is empty if no shapes of grouped products were recorded.
     """

@@ -79,7 +79,7 @@ def parallel_rank(rank_trace: RankTrace) -> ParallelRank:
 
 
 def _computation(rank_trace: RankTrace) -> Intervals:
-    """Return when the rank computes: on its devices or, without kernels, in host operators."""
+    """Return the intervals in which the rank computes on its devices or, if it has no kernels, in host operators."""
     of_role = roles(rank_trace)
     return of_role["kernel"] if len(of_role["kernel"][0]) else of_role["cpu"]
 
@@ -109,7 +109,7 @@ def _asked_by(rank_trace: RankTrace, calls: pl.DataFrame) -> pl.DataFrame:
 
 
 def _asking_operators(rank_trace: RankTrace, calls: pl.DataFrame) -> pl.Series:
-    """Return the operator that launched each call; for host calls, the operator that began at the same time."""
+    """Return the operator that launched each call or, for host calls, the c10d operator that began with the call."""
     launched = of_events(launching_operator(rank_trace), calls["event_index"])["operator_index"]
     names = names_matching(rank_trace, _COMMUNICATION_OPERATOR)
     operators = event_ranges(rank_trace, [EventKind.CPU_OP], ["event_index", "start_ns"], names=names)

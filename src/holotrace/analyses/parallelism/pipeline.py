@@ -33,14 +33,14 @@ def per_stage(
         bubble_fraction    = bubble / step
         expected_fraction  = (p - 1) / (m + p - 1) for p stages and m microbatches, as in GPipe and 1F1B with equal stages
 
-    The number of messages from one stage to the next in a step gives the number of microbatches. With v chunks per rank
-    (interleaved 1F1B), there are m * v messages, and the formula is correct if m is replaced by m * v.
+    For m, the formula uses the number of messages from one stage to the next in a step. In a pipeline with v chunks per
+    rank (interleaved 1F1B), this is v times the number of microbatches, as it should be: the bubble is v times as short.
 
     Source: D. Narayanan et al., "Efficient Large-Scale Language Model Training on GPU Clusters", SC'21, section 2.2,
     https://arxiv.org/abs/2104.04473
 
     Args:
-        calls: with rank, step, axis, group, collective and peer.
+        calls: rank, step, axis, group, collective and peer.
         steps: rank, step, step_ns and computation_ns.
         parts: rank, step, axis, wait_ns and transfer_ns: exposed time by axis.
         groups: the ranks of each pipeline's group, in order.

@@ -17,7 +17,7 @@ QUESTION = Analysis(
         ("world", "a group of all ranks, in a job that also has groups of other axes"),
         (
             "exposed",
-            "the rank communicates but does not compute; the times of all axes add up to the rank's exposed time",
+            "time in which the rank communicates but does not compute; its exposed time is the sum over all axes",
         ),
         ("waiting", "exposed time until the last rank has arrived; exposed time after that is transfer"),
         ("bubble", "exposed waiting in the sends and receives of a pipeline; transfers do not count"),

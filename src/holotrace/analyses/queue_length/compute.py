@@ -94,10 +94,11 @@ class _Partial(NamedTuple):
 def queue_length(trace: Trace, *, full_length: int = 1_024, executor: Executor = IN_PROCESS) -> QueueLength:
     """Count the work in each stream's queue: work that the host has launched but the device has not begun.
 
-    Work enters the queue of its stream when its launch call begins, and leaves the queue when the work begins. Every runtime and
-    driver call counts, and so does every kernel of a graph launch. Because the clocks of host and device disagree, work may seem
-    to begin before its launch. Such work enters and leaves the queue at its launch, so lengths are never negative. If work enters
-    and other work leaves at the same time, the other work leaves first.
+    Work enters the queue of its stream when its launch call begins, and leaves the queue when the work begins. Launches
+    by all runtime and driver calls count, and each kernel of a graph launch counts separately. Because the clocks of
+    host and device disagree, work may seem to begin before its launch. Such work enters and leaves the queue at its
+    launch, so lengths are never negative. If a kernel begins when another is launched, the queue becomes shorter before
+    it becomes longer.
 
     Args:
         trace: the job.
@@ -148,7 +149,7 @@ def _launched(rank_trace: RankTrace) -> pl.DataFrame:
 
 
 def _series(rank: int, launched: pl.DataFrame) -> pl.DataFrame:
-    """Return the length of each queue after each change; one cumulative sum is enough, because all queues end empty."""
+    """Return the length of each queue after each change; one sum covers all queues, because each queue ends empty."""
     starts, calls = launched["start_ns"].to_numpy(), launched["launch_start_ns"].to_numpy()
     count, indexes = len(launched), launched["event_index"].to_numpy()
     times = np.concatenate([calls, np.maximum(starts, calls)])

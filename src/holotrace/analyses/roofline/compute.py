@@ -51,7 +51,7 @@ class Roofline(Result):
         precision          str      the precision in which the kernel computes: bfloat16, tf32, …; null if unknown
         flops              int64    FLOPs of one call; null if unknown
         bytes_moved        int64    lower bound of the bytes that one call reads and writes; null if unknown
-        dense_flops        int64    FLOPs of matrix products alone, without bias and mask, as FlopCounterMode counts them
+        dense_flops        int64    FLOPs of matrix products alone, ignoring bias and mask, as FlopCounterMode does
         flops_per_s        float64
         moved_bytes_per_s  float64
         flops_per_byte     float64  intensity
@@ -61,13 +61,13 @@ class Roofline(Result):
         roofline_fraction  float64  floor_ns / busy_ns; above 1 only if `contradiction` is set
         gap_ns             int64    busy_ns - floor_ns
         uses_tensor_cores  bool     whether a kernel ran on tensor or matrix cores; null if the names do not show this
-        reason             str      why flops or bytes are unknown; empty if they are known
+        reason             str      why flops or bytes are unknown; empty if both are known
         contradiction      str      why floor_ns exceeds busy_ns; null if it does not
 
     per_module   one row per rank, module and phase, sorted by rank, the largest gap_ns first; empty without modules:
 
         rank, module, phase  the innermost nn.Module, such as Linear_3; backward work counts toward the module of its
-                             forward operator. phase is null for kernels of an inferred layer whose operator is unknown
+                             forward operator. phase is null for kernels with an inferred layer, but no known operator
         call_count           int64
         busy_ns, floor_ns, gap_ns, covered_fraction  as in per_rank
 
@@ -78,7 +78,7 @@ class Roofline(Result):
         step_ns         int64    length, including the device work that the step launched
         model_flops     int64    FLOPs of matrix products without recomputation
         hardware_flops  int64    FLOPs of matrix products with recomputation
-        dense_flops     int64    hardware_flops without bias and mask, as FlopCounterMode counts them
+        dense_flops     int64    like hardware_flops, but ignoring bias and mask, as FlopCounterMode does
         mfu_fraction    float64  0..1, share of the step that model_flops would take at peak rate; null if a peak is unknown
         hfu_fraction    float64  0..1, share of the step that hardware_flops would take at peak rate; null if a peak is unknown
         covered_fraction  float64  0..1, share of the step's operator time that goes into operators of known cost
@@ -98,11 +98,11 @@ class Roofline(Result):
 
         rank       int32
         resource   str      a precision, or memory
-        is_matrix  bool     rate of tensor or matrix cores
+        is_matrix  bool     whether this is the rate of tensor or matrix cores
         peak_flops_per_s  float64  null for memory
         peak_bytes_per_s  float64  null except for memory
-        attainable_flops_per_s  float64  the best rate that the vendor measured for products; null if none was published
-        attained_flops_per_s    float64  the best rate of products in this trace; null without products of 10 µs or more
+        attainable_flops_per_s  float64  the best rate of matrix products that the vendor measured; null if unpublished
+        attained_flops_per_s    float64  the best rate of matrix products in this trace; null if none took 10 µs or more
         attained_bytes_per_s    float64  best memory rate in this trace, among calls that move more than twice the cache size
         source     str      data sheet with its date, or "attained in this trace"
 
@@ -166,7 +166,7 @@ def plan(*, device: str | None = None) -> Plan[_Partial, Roofline]:
 
 def _one_rank(rank_trace: RankTrace, *, device: str | None) -> _Partial:
     if device_rows(rank_trace).is_empty() and cut_off_text(rank_trace):
-        # The host operators may have launched kernels that are missing, instead of computing themselves.
+        # The file is cut off, so the host operators may have launched missing kernels instead of computing themselves.
         raise no_device_work(rank_trace, "roofline")
     rank = pl.lit(rank_trace.rank, pl.Int32).alias("rank")
     name, known = _device(rank_trace, device)

@@ -1,4 +1,4 @@
-"""Sum the calls of a rank's operators by inputs and costs."""
+"""Count and time the calls of a rank's operators, for each combination of inputs and costs."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def summed_operators(rank_trace: RankTrace) -> pl.DataFrame:
 
 
 def over(operators: pl.DataFrame, *keys: str) -> pl.DataFrame:
-    """Sum the operators and their costs by these keys."""
+    """Add up the calls and times of operators with equal keys and costs."""
     return operators.group_by(*keys, *COSTS).agg(pl.col("call_count", *_TIMES).sum())
 
 

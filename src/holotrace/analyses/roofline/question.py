@@ -23,7 +23,7 @@ QUESTION = Analysis(
             "above the bound",
             "time of the operator's work minus its lower bound: the time that a perfect kernel would save",
         ),
-        ("bound by", "the longer part of the lower bound: compute or memory"),
+        ("bound by", "the longer of the two times that are compared for the lower bound: compute or memory"),
         ("known", "share of the time, excluding communication, in operators whose operations or bytes are known"),
         (
             "MFU, HFU",

@@ -12,7 +12,7 @@ from holotrace.questions.answers import Largest, largest, total
 from holotrace.units import duration_text, percent_text
 
 _MUCH = 0.1
-"""The answer names a line if a rank spends more time in it than the median rank, by at least this share of a step."""
+"""The answer says that a line makes a rank late if the rank's excess in it is at least this share of a step."""
 
 
 def answer(result: SourceLines) -> str:
@@ -33,7 +33,7 @@ def answer(result: SourceLines) -> str:
 
 
 def idle_text(result: SourceLines) -> str:
-    """Name the line that runs during the largest part of the devices' idle time; empty if no idle time has a line."""
+    """Name the line that runs during the largest part of the devices' idle time; empty if no such line is known."""
     if not total(result.per_line.drop_nulls("file"), "device_idle_ns"):
         return ""
     idle = _largest_known(result.per_line, "device_idle_ns")
@@ -41,7 +41,7 @@ def idle_text(result: SourceLines) -> str:
 
 
 def _late(result: SourceLines) -> dict[str, Any] | None:
-    """Return the known line that takes most time beyond the median rank; None if this time is below a tenth of a step."""
+    """Return the first row of `excess` with a known line and an excess of at least a tenth of a step, or None."""
     known = result.excess.drop_nulls("file").filter(pl.col("excess_fraction") >= _MUCH).with_columns(source_line())
     return next(known.iter_rows(named=True), None)
 

@@ -66,10 +66,10 @@ class SourceLines(Result):
     per_callee  one row per rank, line and callee of the line, in the order of per_line:
 
         rank, file, line, function
-        callee          str    operator, function or module that the line called directly, or in the backward pass, autograd's
-                               function; null for the line itself
+        callee          str    operator, function or module that the line called directly; in the backward pass,
+                               the function of autograd; null for the line itself
         call_count      int64  null for the line itself
-        host_self_ns, host_blocked_ns, device_self_ns  int64  as above; the callees of a line add up to the line's times
+        host_self_ns, host_blocked_ns, device_self_ns  int64  as above; the rows of a line add up to the line's times
 
     excess     callees that take longer on one rank than on the median rank, the largest excess first:
 

@@ -132,7 +132,10 @@ def _device_sums(work: pl.DataFrame) -> pl.DataFrame:
 
 
 def _frame_sums(known: HostLines, work: pl.DataFrame) -> pl.DataFrame:
-    """Return the number of calls of each line, and its times from call to return; recursive calls count once."""
+    """Return the number of calls of each line, and its times from call to return.
+
+    The times of recursive calls are part of the outermost call, and are not added again.
+    """
     is_python = (known.ranges["kind"] == EventKind.PYTHON_FUNCTION).to_numpy()
     rows = np.flatnonzero(is_python & (known.frame[:-1] == np.arange(len(known.ranges))))
     track, start, end = (known.ranges[name].to_numpy()[rows] for name in ("track_id", "start_ns", "end_ns"))
@@ -155,14 +158,14 @@ def _frame_sums(known: HostLines, work: pl.DataFrame) -> pl.DataFrame:
 
 
 def _is_outermost(line: _Rows, track: npt.NDArray[np.integer], start: _Rows, end: _Rows) -> npt.NDArray[np.bool_]:
-    """Return, for each call, whether it is outside all other calls of the same line."""
+    """Return, for each call, whether it is not inside another call of the same line."""
     group = np.unique(np.stack([line, track.astype(np.int64)]), axis=1, return_inverse=True)[1].reshape(-1)
     outermost: npt.NDArray[np.bool_] = nesting(group, start, end).parent == NO_PARENT
     return outermost
 
 
 def _per_callee(known: HostLines, host: pl.DataFrame, work: pl.DataFrame) -> pl.DataFrame:
-    """Return the times of each pair of a line and a callee; callees are rows of `known.ranges`."""
+    """Return the times of each pair of a line and a callee; a callee is a row number in `known.ranges`."""
     rows = np.arange(len(known.ranges))
     begun = rows[known.callee[:-1] == rows]
     parts = (
@@ -233,6 +236,6 @@ def _joined(tables: Sequence[pl.DataFrame]) -> pl.DataFrame:
 
 
 def _with_texts(known: HostLines, table: pl.DataFrame) -> pl.DataFrame:
-    """Replace the row of each line by its file, line and function."""
+    """Replace the row number in `line` by the line's file, line number and function."""
     rows = table["line"].to_numpy()
     return table.with_columns(gathered(known.lines[name], rows) for name in ("file", "line", "function"))

@@ -15,7 +15,7 @@ QUESTION = Analysis(
     definitions=(
         (
             "line",
-            "innermost Python function of the user on the thread, ignoring PyTorch, installed libraries and built-in functions",
+            "innermost user function on the thread's stack, ignoring PyTorch, installed libraries and built-in functions",
         ),
         ("host, itself", "time of all host threads in which the line is the innermost line of user code"),
         ("host in Python", "part of the line's host time outside operators, runtime calls and waits"),
@@ -25,7 +25,7 @@ QUESTION = Analysis(
         ),
         (
             "device, itself",
-            "work launched while the line was the innermost line, or in the backward pass of operators that it called",
+            "time of work launched while the line was innermost, or in the backward pass of operators that the line called",
         ),
         (
             "no work for a device",

@@ -77,8 +77,8 @@ class StepTime(Result):
         duration_ns         int64
         typical_ns          int64  median duration of the rank's steady steps
         excess_ns           int64  duration_ns - typical_ns
-        category            str    the category whose time exceeds its median in steady steps by the most; null if none
-                                   exceeds it
+        category            str    the category whose time exceeds its median in steady steps by the most; null if no
+                                   category exceeds its median
         category_excess_ns  int64  excess of this category
         event               str    the event of this category whose self time exceeds its median in steady steps by the most;
                                    for `other`, a Python function; null in steady steps, or if unknown
@@ -112,10 +112,11 @@ def step_time(
     compat: Compat | None = None,
     executor: Executor = IN_PROCESS,
 ) -> StepTime:
-    """Divide each step into eight categories that add up to the step; if several apply, time counts toward the first.
+    """Divide each step into eight categories that add up to the step; time that fits several counts toward the first.
 
-    A step begins on the host, but not before the previous step ends. It ends when its range and all device work that it
-    launched have ended. Steps at the end of the recording are ignored if their device work was not recorded.
+    A step begins on the host, but not before the previous step ends. It ends when both its annotation on the host and
+    all device work that it launched have ended. Steps at the end of the recording are ignored if their device work was
+    not recorded.
 
     Args:
         trace: the job.

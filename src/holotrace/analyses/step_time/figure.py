@@ -24,7 +24,7 @@ from holotrace.drawing.theme import Theme, empty_figure
 from holotrace.errors import UnknownRankError
 
 _QUESTION = QUESTION.question
-_EXPLANATION = "If several categories apply at the same time, the first of them counts, from left to right"
+_EXPLANATION = "Time that fits several categories counts toward the leftmost of them"
 _COLORS = dict(
     zip(
         CATEGORIES,

@@ -97,7 +97,7 @@ def _with_equal_names(rank_trace: RankTrace, times: pl.DataFrame) -> pl.DataFram
 
 
 def _grown_event(times: pl.DataFrame, is_steady: npt.NDArray[np.bool_], row: int) -> tuple[int, int, int]:
-    """Return three values: `row`; the event whose time in step `row` exceeds its median the most; and this excess."""
+    """Return three values: `row`; the event whose time in step `row` is furthest above its median; and this excess."""
     names = times.filter(pl.col("row") == row)["name"].unique().sort()
     if names.is_empty():
         return row, 0, 0

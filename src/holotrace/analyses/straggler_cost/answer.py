@@ -7,7 +7,7 @@ from holotrace.units import percent_text
 
 LEAST_SLOWDOWN = 1.01
 MOST = 0.5
-"""The slowest workers (or last stage) are the cause if ideal times for them remove more than this share of the loss."""
+"""The answer names the slowest workers (or last stage) as the cause if they cause more than this share of all loss."""
 
 
 def answer(result: StragglerCost) -> str:

@@ -49,7 +49,7 @@ _MERGED = {
     "backward-send": "backward-pp-comm",
     "backward-recv": "backward-pp-comm",
 }
-"""Kinds that count as one kind in S_t, because they are the two ends of a message."""
+"""S_t is computed for sends and receives together, because they are the two ends of a message."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -117,7 +117,7 @@ def straggler_cost(job: Trace | pl.DataFrame, *, executor: Executor = IN_PROCESS
     """Compute how much faster the job would be if all its ranks, stages, microbatches and steps took equally long.
 
     Args:
-        job: a trace, or a table of operations such as `holotrace.read_operations` returns.
+        job: a trace, or a table of operations, as returned by `holotrace.read_operations`.
         executor: processes each rank, if `job` is a trace.
 
     Raises:

@@ -18,10 +18,10 @@ QUESTION = Analysis(
             "slowdown",
             "S: replayed step / ideal step; for a part of the job, from a replay in which only this part keeps its recorded times",
         ),
-        ("cost", "how much longer the mean ideal step becomes if this part keeps its recorded times"),
+        ("cost", "how much longer the mean ideal step becomes if only one part of the job keeps its recorded times"),
         ("worker share", "M_W: share of the loss that vanishes if the slowest 3 % of the workers take ideal times"),
         ("stage share", "M_S: share of the loss that vanishes if the last pipeline stage takes ideal times"),
-        ("replica", "a copy of the model: the stages of one pipeline, or a single rank"),
+        ("replica", "a copy of the model: all stages of one pipeline or, without pipelines, a single rank"),
         (
             "replayed",
             "a replay of the recorded operations; launches cause no delay, and all ranks begin the step together",

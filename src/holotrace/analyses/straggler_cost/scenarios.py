@@ -14,17 +14,17 @@ from holotrace.enrich.job_operations.replay import Int64Array, Replay, work_ns
 from holotrace.enrich.job_operations.table import STEP_START
 
 WORST_WORKERS = 0.03
-"""For M_W, this fraction of the workers (rounded up) takes ideal times: the workers with the highest S_w."""
+"""For M_W, the workers with the highest S_w take ideal times: this fraction of all workers, rounded up."""
 
 
 class Scenarios:
-    """The step lengths of a job with recorded times, with ideal times for all operations, and with ideal times for some.
+    """The step lengths of a job if all, some or no operations take their ideal times instead of their recorded times.
 
     Communication with ranks that were not recorded takes its ideal time, because its recorded time may include waiting for these
     ranks.
 
     replayed_ns   length of each step with recorded times, but without launch delays, sorted by step number
-    unchanged_ns  the same, but with the recorded start of each rank in each step, and without ideal times for any communication
+    unchanged_ns  the same, but each rank starts each step as late as recorded, and no communication takes its ideal time
     ideal_ns      length of each step if all operations take their ideal time
     """
 
@@ -39,7 +39,7 @@ class Scenarios:
         self.ideal_ns = self._replay.step_ns(self._ideal)
 
     def only(self, rows: npt.NDArray[np.bool_]) -> Int64Array:
-        """Return the length of each step if only these operations kept their times, and all others took their ideal time."""
+        """Return the length of each step if these operations kept their recorded times, and all others took ideal times."""
         return self._replay.step_ns(np.where(rows, self._work, self._ideal))
 
     def without(self, rows: npt.NDArray[np.bool_]) -> Int64Array:
@@ -58,7 +58,7 @@ class Scenarios:
         return float((replayed - self.without(rows).mean()) / lost) if lost > 0 else None
 
     def by_part(self, parts: pl.Series) -> dict[object, Int64Array]:
-        """Return, for each value in `parts`, the step lengths if only the operations with this value kept their times."""
+        """Return, for each value in `parts`, the step lengths if only its operations kept their recorded times."""
         values: Iterable[object] = parts.drop_nulls().unique().sort().to_list()
         return {value: self.only(parts.eq_missing(value).to_numpy()) for value in values}
 

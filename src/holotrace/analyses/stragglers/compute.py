@@ -96,8 +96,9 @@ class Stragglers(Result):
         role              str      culprit or victim, as in `wait_causes`; if waits are not traced, culprit where is_cause
         cost_ns           int64    waiting of all ranks that this rank causes, as in `wait_causes`; null if waits are not traced
 
-    Waits are traced to their causes in jobs whose ranks communicate in several groups, or send and receive. If each rank
-    communicates in only one group, the last rank to arrive cannot be late because of another rank.
+    Waits are traced to their causes in jobs whose ranks communicate in several groups, or send and receive messages.
+    Other jobs do not need this: if each rank communicates in only one group, the last rank to arrive cannot be late
+    because of another rank.
 
     per_step  the same per step, sorted by step and rank; `step` is null for collectives outside all steps:
 
@@ -231,7 +232,7 @@ def _may_be_victim(calls: pl.DataFrame) -> bool:
 
 
 def _roles(partials: dict[int, _Partial], steps: Sequence[int] | None) -> pl.DataFrame | None:
-    """Return the result of `roles`, the role of each rank; None if waits are not traced to their causes."""
+    """Return the role of each rank, as a table from `roles`; None if waits are not traced to their causes."""
     known = {rank: of_one.histories for rank, of_one in partials.items() if of_one.histories is not None}
     if len(known) < 2:  # noqa: PLR2004 -- no other rank to wait for
         return None
@@ -329,7 +330,7 @@ def _findings(
 
 
 def late_first(per_rank: pl.DataFrame) -> pl.DataFrame:
-    """Return the rows of late ranks: first culprits, then ranks that only arrive last, the costliest first."""
+    """Return the rows of late ranks: culprits before ranks that only arrive last, and within both, the costliest first."""
     late = per_rank.filter(pl.col("is_straggler") | pl.col("is_cause"))
     order = ["is_cause", "cost_ns", "caused_wait_ns", "rank"]
     return late.sort(order, descending=[True, True, True, False], nulls_last=True)

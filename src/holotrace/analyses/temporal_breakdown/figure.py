@@ -21,7 +21,7 @@ from holotrace.drawing.theme import Theme, empty_figure
 
 _HEADING = Heading(
     QUESTION.question,
-    "Share of the time between the first and the last kernel or copy of the device",
+    "Share of the time from the device's first to its last kernel or copy",
 )
 _PARTS = (
     ("computing", "computation", COMPUTATION),

@@ -8,7 +8,7 @@ from holotrace.questions.answers import total
 from holotrace.units import percent_text
 
 _OF_JOB = frozenset(rule.__name__ for rule in JOB_RULES)
-"""Rules about the whole job. Their doubts already name the ranks, so the answer does not name them again."""
+"""Rules about the whole job. The sentences about their doubts already name ranks, so the answer adds none."""
 
 
 def answer(result: Trust) -> str:

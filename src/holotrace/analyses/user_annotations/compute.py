@@ -75,7 +75,7 @@ _DURATION = (
 
 @dataclass(frozen=True, eq=False, repr=False)
 class UserAnnotations(Result):
-    """The time of user annotations on the host and on the devices, and their kernels.
+    """The time of user annotations on the host and on the devices, and the kernels launched inside them.
 
     per_annotation  one row per rank, side and name, sorted by all three:
 

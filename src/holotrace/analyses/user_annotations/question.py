@@ -14,7 +14,7 @@ QUESTION = Analysis(
         ("annotation", "a part of the program inside torch.profiler.record_function, or a step"),
         (
             "on the GPUs",
-            "on each stream, from the start of the first work launched inside the annotation to the end of the last",
+            "on each stream, from the start of the first work launched inside the annotation to the end of the last such work",
         ),
         ("self", "part of the annotation's time in which no shorter annotation is active on the same stream or thread"),
         ("kernel time", "time of the kernels, copies and memsets whose innermost annotation this is"),

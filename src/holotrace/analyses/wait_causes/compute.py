@@ -235,7 +235,7 @@ def _findings(
         yield f"the cause of {duration_text(cost_ns)} of waiting is unknown: {name}"
     unmatched = int(calls.filter(pl.col("wait_ns").is_null())["duration_ns"].sum())
     if unmatched:
-        yield f"{duration_text(unmatched)} of communication may include waiting; no other rank recorded the counterpart"
+        yield f"it is unknown how much of {duration_text(unmatched)} of communication was waiting, because no other rank recorded the counterpart"
     if not _has_stacks(per_cause):
         yield "no Python functions or modules were recorded; record with with_stack=True to see which code is late"
 
