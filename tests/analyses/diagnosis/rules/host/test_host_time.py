@@ -14,12 +14,12 @@ WAIT = "<built-in method wait of pybind11_builtins.pybind11_detail_function_reco
 PARSE = "<built-in method parse of pybind11_builtins.pybind11_detail_function_record_v1 object at 0x7f254c4b5c50>"
 
 
-def loading_job(*, load_us: int) -> holotrace.Trace:
+def loading_job(*, load_us: int, loader: str = LOADER) -> holotrace.Trace:
     """Return steps of 10 ms that load a batch for `load_us` and then compute."""
     trace = TraceBuilder()
     for number in range(3):
         begin = 10_000 * number
-        trace.step(number, begin, 10_000).annotation(LOADER, start_us=begin + 10, duration_us=load_us)
+        trace.step(number, begin, 10_000).annotation(loader, start_us=begin + 10, duration_us=load_us)
         trace.kernel("gemm", start_us=begin + load_us + 20, duration_us=9_970 - load_us, launch_us=begin + load_us + 15)
     return trace.build()
 
@@ -29,6 +29,14 @@ def test_loading_costs_the_idle_time() -> None:
     (case,) = cases_of(loading_job(load_us=400), "data_loading").values()
 
     assert case.cost_ns == 400_000
+
+
+def test_the_advice_about_loading_knows_whether_workers_run() -> None:
+    """Workers show in the name of the loader; if they run, the advice is to make them faster."""
+    workers = loading_job(load_us=400, loader=LOADER.replace("SingleProcess", "MultiProcessing"))
+
+    assert said(loading_job(load_us=400), "data_loading").advice.startswith("Load and prefetch batches in worker")
+    assert said(workers, "data_loading").advice.startswith("Worker processes already load the batches")
 
 
 def test_a_ready_batch_is_silent() -> None:

@@ -20,6 +20,7 @@ from holotrace.analyses.diagnosis.rules.host.launches import AFTER_BREAK, FUNCTI
 from holotrace.analyses.diagnosis.rules.known_names import LOCKS, PICKLES, WRITES
 from holotrace.analyses.diagnosis.rules.needs import needs_stacks
 from holotrace.enrich.critical_path.what_if import Remove
+from holotrace.enrich.events.event_names import names_matching
 from holotrace.enrich.host.frames import TORCH_WAITING, is_built_in, is_user_frame
 from holotrace.enrich.host.source_lines import records_python
 from holotrace.enrich.job_graph.causes.cause_names import host_ranges
@@ -37,6 +38,7 @@ _OF_MODELS = 0.25
 """A function that spends more than this share of its time in operators is model code; its other time is Python overhead."""
 _OF_TRAINING = 0.02
 """A function that spends more than this share of its time in operators is part of training and cannot be moved elsewhere."""
+_WITH_WORKERS, _WITHOUT = "_MultiProcessingDataLoaderIter", "_SingleProcessDataLoaderIter"
 _LARGE_SHARE = 0.1
 """Even shorter waits for data are reported if they take at least this share of the step."""
 
@@ -57,7 +59,12 @@ def data_loading(evidence: RankEvidence) -> Iterator[Case]:
     """Yield a case for the idle time in which the host waits for its data loader; none if the batches were ready."""
     for case in _cases(evidence, evidence.while_idle.filter(pl.col("cause") == "data_loading"), ""):
         if evidence.per_step(case.explained) >= _READY_NS or case.value >= _LARGE_SHARE:
-            yield case
+            yield replace(case, words={**case.words, "has_workers": _only_with_workers(evidence)})
+
+
+def _only_with_workers(evidence: RankEvidence) -> bool:
+    """Return whether loaders with workers run, and no loader without workers."""
+    return [len(names_matching(evidence.rank_trace, name)) > 0 for name in (_WITH_WORKERS, _WITHOUT)] == [True, False]
 
 
 def garbage_collection(evidence: RankEvidence) -> Iterator[Case]:
@@ -238,9 +245,18 @@ def _in(case: RankCase) -> str:
 def _say_loading(cases: Sequence[RankCase]) -> Said:
     return Said(
         f"{who_waits(cases[0])} for data loading ({_in(cases[0])})",
-        "Load and prefetch batches in worker processes (DataLoader with num_workers > 0, persistent_workers=True). If workers "
-        "already run, add workers, or make each sample cheaper to load.",
+        _FASTER_WORKERS if cases[0].words["has_workers"] else _IN_WORKERS,
     )
+
+
+_IN_WORKERS = (
+    "Load and prefetch batches in worker processes (DataLoader with num_workers > 0, persistent_workers=True). If workers "
+    "already run, add workers, or make each sample cheaper to load."
+)
+_FASTER_WORKERS = (
+    "Worker processes already load the batches, but too slowly: add workers (num_workers), prefetch more (prefetch_factor), or make each "
+    "sample cheaper to load. If epochs are short, keep the workers between epochs (persistent_workers=True)."
+)
 
 
 def _say_collection(cases: Sequence[RankCase]) -> Said:
