@@ -244,7 +244,7 @@ def _is_delay(late: _Group, rule: str, case: RankCase, elsewhere_ns: float) -> b
 
 
 def _with_delays(group: _Group, evidence: JobEvidence, of_ranks: Sequence[_Group], found: Sequence[RankCase]) -> _Group:
-    """Add to each late rank's cost the time that its delay takes on the rank itself, as measured by other rules.
+    """For each late rank, add to its cost the time that the delay takes on the rank itself, as measured by other rules.
 
     If no rule measured this time, add the length of the delay, but at most the rank's time outside all other findings.
     """

@@ -76,7 +76,7 @@ class Case:
 
 
 def in_line(place: Place) -> str:
-    """Return the end of a sentence that names the line of code; empty if the line is unknown."""
+    """Return the text that completes a sentence by naming the line of code; empty if the line is unknown."""
     return f", in {place.source_line}" if place.source_line else ""
 
 

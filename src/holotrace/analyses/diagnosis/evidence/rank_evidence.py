@@ -106,7 +106,7 @@ class RankEvidence:
 
     @cached_property
     def step_windows(self) -> Intervals:
-        """The time in steady steps; adjacent steps form one interval."""
+        """The intervals of the steady steps; adjacent steps are merged into one interval."""
         return union_of(self.steady)
 
     @cached_property

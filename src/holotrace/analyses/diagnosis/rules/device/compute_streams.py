@@ -172,7 +172,10 @@ def _without_chains(waits: pl.DataFrame) -> pl.DataFrame:
 
 
 def _each_once(waits: pl.DataFrame) -> pl.DataFrame:
-    """Keep at most one wait per run: the one with the largest product of time saved and share of SMs left free."""
+    """Keep at most one wait for each run, whether the run waits or is waited for.
+
+    Prefer waits with the largest product of the time saved and the share of the SMs left free.
+    """
     used: set[int] = set()
     kept = []
     room = pl.col("saved_ns") * (2 - pl.col("use") - pl.col("use_before"))
