@@ -1,4 +1,4 @@
-"""The figure of a comparison: the names that changed most, control beside test."""
+"""The figure of a comparison: the names whose time or count changed most, with a bar for control and a bar for test."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
 """Read the logs that torch.compile writes if TORCH_TRACE is set: functions, failed guards, and source lines of kernels.
 
-Each process writes a file `dedicated_log_torch_trace_<…>.log` or, in distributed training, `…_rank_<N>_<…>.log`. A record is one
-line with glog's prefix and JSON. If the next lines begin with a tab, they are the payload of the record. Files may be compressed
-with gzip. https://github.com/pytorch/tlparse reads the same files, and copies them into its output as `raw.log` or, with
-`--all-ranks-html`, as `rank_<N>/raw.log`.
+Each process writes a file `dedicated_log_torch_trace_<…>.log` or, in distributed training, `…_rank_<N>_<…>.log`.
+A record is one line: glog's prefix, then JSON. If the next lines begin with a tab, they are the payload of the record.
+Files may be compressed with gzip. https://github.com/pytorch/tlparse reads the same files, and copies them into its
+output as `raw.log` or, with `--all-ranks-html`, as `rank_<N>/raw.log`.
 """
 
 from __future__ import annotations
@@ -55,7 +55,8 @@ class CompileLog:
     """The compilations of one process.
 
     compilations  by region, such as `0/1`; regions with contradictory records are left out
-    kernel_lines  lines of the user's code, by the name of the kernel and, if known, by the name of its file
+    kernel_lines  lines of the user's code that each kernel was generated from; the keys are the names of the kernels
+                  and, if known, the names of their files
     """
 
     compilations: dict[str, Compilation] = field(default_factory=dict)
@@ -79,7 +80,7 @@ class CompileLogs:
 
 
 def read_compile_logs(address: Address) -> CompileLogs:
-    """Read the logs in a folder that TORCH_TRACE named or that tlparse wrote, or a single log file.
+    """Read a single log file, or all logs in a folder that TORCH_TRACE named or that tlparse wrote.
 
     Raises:
         InvalidOptionError: the file does not exist, or no file in the folder records a compilation.
@@ -183,7 +184,7 @@ class _Collected:
             self._compilations[region] = Compilation(_function(metrics), _reason(metrics.get("recompile_reason")))
 
     def _add_code(self, region: str, payload: list[str]) -> None:
-        """Store the name of each kernel's file, which Inductor writes in a comment above the kernel."""
+        """Store the name of each kernel's file. Inductor writes the path of the file in a comment above the kernel."""
         path = ""
         for line in payload:
             if named := _KERNEL_PATH.match(line):
@@ -224,7 +225,10 @@ def _reason(text: object) -> str | None:
 
 
 def _kernel_lines(payload: str) -> dict[str, str]:
-    """Return, for each kernel, the innermost line of user code in each of its stacks; `name:2` is the second call of `name`."""
+    """Return, for each kernel, the innermost line of user code in each of its stacks.
+
+    In the payload, the key `name:2` is the second call of the kernel `name`.
+    """
     try:
         stacks = json.loads(payload)
     except (ValueError, RecursionError):

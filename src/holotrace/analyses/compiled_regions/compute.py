@@ -38,7 +38,7 @@ _Rows = npt.NDArray[np.int64]
 _NOTHING = "the trace shows no use of torch.compile"
 _WITHOUT_RANGES = "the job uses torch.compile, but this version of PyTorch does not record its compiled regions"
 _OF_OLD_VERSIONS = r"^(CompiledFunction(Backward)?$|triton__\d)"
-"""Names in traces of PyTorch 2.0, which records no ranges for compiled code."""
+"""Names that show the use of torch.compile in traces of PyTorch 2.0, which records no ranges for compiled code."""
 _REGION = r"^Torch-Compiled Region: (\d+/\d+)"
 _COMPILED = r"^(Torch-Compiled Region|CompiledFunction(Backward)?$)"
 _COMPILATION = r"^_compile\.compile_inner"
@@ -249,7 +249,7 @@ def _one_rank(rank_trace: RankTrace, *, logs: CompileLogs) -> _Partial:
 
 
 def _with_log(regions: pl.DataFrame, log: CompileLog) -> pl.DataFrame:
-    """Add the function and the reason of each region that the log describes."""
+    """For each region in the log, add its function and the reason why it was recompiled."""
     said = [log.compilations.get(region) for region in regions["region"]]
     return regions.with_columns(
         pl.Series("compiled_function", [one.function if one else None for one in said], dtype=pl.String),

@@ -21,7 +21,7 @@ _EXPLANATION = "Device time of the kernels that torch.compile generated, over al
 
 
 def plot_compiled_regions(result: CompiledRegions, *, top: int = TOP_KERNELS, theme: Theme = "light") -> go.Figure:
-    """Draw a bar for the device time of each of the `top` generated kernels or, without kernels, for the host time of each region.
+    """Draw a bar for each of the `top` generated kernels (device time) or, without kernels, each region (host time).
 
     >>> import holotrace
     >>> from holotrace.testing import TraceBuilder

@@ -21,7 +21,7 @@ QUESTION = Analysis(
         ("guards", "host time in which TorchDynamo checks which compiled version fits the inputs"),
         ("graph breaks", "lines at which torch.compile splits a function into several regions"),
         ("graph replays", "launches of CUDA graphs inside the region"),
-        ("compiled again", "how often a frame was recompiled since the process began"),
+        ("compiled again", "recompilations of a frame since the process began"),
     ),
     options=(
         Option(

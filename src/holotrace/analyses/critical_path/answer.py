@@ -69,7 +69,7 @@ def _over_modules(per_name: pl.DataFrame) -> pl.DataFrame:
 
 
 def _binding(row: Mapping[str, Any]) -> str:
-    """Name a segment of the path; a delay gets the name of the delayed work."""
+    """Name a segment of the path; a delay is named after the delayed work."""
     if row["path_class"] == "unknown":
         return "time whose cause was not recorded"
     if row["name"] == HOST_GAP_NAME:

@@ -124,9 +124,9 @@ def critical_path(  # noqa: PLR0913 -- options by name
 ) -> CriticalPath | JobCriticalPath:
     """Find each rank's critical path in a window: the longest chain of activities, each waiting for the one before.
 
-    The window is a step, an annotation, a time range or the whole recording. It begins on the host, and ends on the host or with
-    the device work launched in the window, whichever is later. Each nanosecond belongs to exactly one class, so the
-    times of the classes add up to the window. By default, each rank is analysed on its own.
+    The window is a step, an annotation, a time range or the whole recording. It begins on the host. It ends on
+    the host or, if that is later, when the last device work launched in the window ends. Each nanosecond belongs to
+    exactly one class, so the times of the classes add up to the window. By default, each rank is analysed on its own.
 
     Args:
         trace: the job.
@@ -303,7 +303,8 @@ _FINDINGS = (
         "according to the clocks of the trace, {contradictions} would end before beginning, so the path is cut there",
     ),
 )
-"""Reasons why a path is less certain: a condition on a rank, and the sentence for ranks that meet the condition."""
+"""Reasons why a path is less certain: each is a condition on rows of `per_rank`, and a sentence about the ranks that
+meet it."""
 
 
 def _findings(per_rank: pl.DataFrame) -> tuple[str, ...]:

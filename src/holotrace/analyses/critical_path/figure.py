@@ -40,8 +40,8 @@ _MOST_LANES = 32
 
 _LABEL_PX = 11
 _NO_LABEL = "\u00a0"
-"""An invisible label for all bars in the lanes. Without it, plotly.js would shrink labels of other bars that do
-not fit to a few pixels, instead of hiding them."""
+"""An invisible label for all bars in the lanes. If these bars had no label, plotly.js would shrink
+each label that does not fit into another bar to a few pixels, instead of hiding it."""
 
 _LANE_HEIGHT = 26
 _BETWEEN_HEIGHT = 130
@@ -49,9 +49,10 @@ _TOP_MARGIN = 130
 
 
 def plot_critical_path(result: CriticalPath | JobCriticalPath, *, theme: Theme = "light") -> go.Figure:
-    """Draw bars with the shares of each rank's path and, for the rank with the longest window, its path over time.
+    """Draw the share of each class in each rank's path and, in lanes below, the longest window's path over time.
 
-    For a path through all ranks, the bars show the part of the path on each rank, and the lanes below show these parts over time.
+    For a path through all ranks, the bars show the part of the path on each rank, and the lanes show these parts over
+    time.
 
     >>> import holotrace
     >>> from holotrace.testing import small_job

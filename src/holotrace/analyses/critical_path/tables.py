@@ -29,7 +29,7 @@ def path_by_name(result: CriticalPath) -> pl.DataFrame:
 
 
 def path_by_event(result: CriticalPath) -> pl.DataFrame:
-    """Return the segments of the critical paths that are inside an event, the longest first."""
+    """Return, from all critical paths, the segments that are inside an event, the longest first."""
     inside = result.path.drop_nulls("event_index").sort("duration_ns", descending=True, maintain_order=True)
     return inside.select(
         "rank",

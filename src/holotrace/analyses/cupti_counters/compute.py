@@ -60,7 +60,7 @@ class CuptiCounters(Result):
         top_operator    str        outermost operator around that call; null if there is none
         operator        str        innermost operator around that call; null if there is none
 
-        counters    one row per measured value, sorted by rank and range:
+    counters    one row per measured value, sorted by rank and range:
 
         rank int32, event_index uint32, counter str, value float64
 
@@ -182,7 +182,10 @@ def _calls(rank_trace: RankTrace) -> pl.DataFrame:
 
 
 def _by_name(rank_trace: RankTrace, ranges: pl.DataFrame) -> pl.Series:
-    """Return, for the n-th range of each kernel, the n-th launch of this kernel; null if there are not as many launches as ranges."""
+    """Return, for the n-th range of each kernel, the n-th launch of this kernel.
+
+    Null if the kernel has more or fewer launches than ranges.
+    """
     kernels = _launched_kernels(rank_trace)
     number, count = pl.int_range(pl.len()).over("name").alias("number"), pl.len().over("name").alias("count")
     numbered = kernels.with_columns(number, count)
@@ -192,7 +195,7 @@ def _by_name(rank_trace: RankTrace, ranges: pl.DataFrame) -> pl.Series:
 
 
 def _launched_kernels(rank_trace: RankTrace) -> pl.DataFrame:
-    """Return the launches of kernels with known names, sorted by start."""
+    """Return the launches for which the kernel's name is known, sorted by start."""
     kernels = rank_trace.events_of([EventKind.KERNEL], ["event_index", "name"])
     by_kernel = kernels.join(launches(rank_trace), on="event_index").drop_nulls("launch_index")
     named = rank_trace.table("runtime_calls", ["event_index", "launched_kernel"]).drop_nulls("launched_kernel")

@@ -25,7 +25,7 @@ _UNITS = ((1e15, "PFLOP"), (1e12, "TFLOP"), (1e9, "GFLOP"), (1e6, "MFLOP"), (1.0
 
 
 def plot_cupti_counters(result: CuptiCounters, *, top: int = TOP_OPERATORS, theme: Theme = "light") -> go.Figure:
-    """Draw a bar for the floating-point operations of the kernels of each of the `top` operators.
+    """Draw a bar for each of the `top` outermost operators: the floating-point operations of its kernels.
 
     >>> import holotrace
     >>> from holotrace.testing import TraceBuilder
@@ -53,7 +53,7 @@ def plot_cupti_counters(result: CuptiCounters, *, top: int = TOP_OPERATORS, them
 
 
 def _by_operator(per_kernel: pl.DataFrame) -> pl.DataFrame:
-    """Add up the operations of the kernels of each outermost operator; skip kernels without a count."""
+    """Add up the FLOP of the kernels that each outermost operator launched; skip kernels without a count."""
     counted = per_kernel.drop_nulls("flop")
     sums = counted.group_by("top_operator").agg(pl.col("flop").sum(), pl.len().alias("kernel_count"))
     shares = sums.with_columns((pl.col("flop") / pl.col("flop").sum()).fill_nan(None).alias("fraction"))

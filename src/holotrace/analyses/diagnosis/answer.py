@@ -48,7 +48,7 @@ def finding_texts(result: Diagnosis) -> list[tuple[dict[str, Any], str]]:
 
 
 def _whole(result: Diagnosis, rule: str) -> str:
-    """Name the time that a cost is compared with; for first calls, not `each step`, because they happen only once."""
+    """Name the time of which a cost is a share: not `each step` for first calls, because they happen only once."""
     step_count = result.headline["step_count"][0]
     if not step_count:
         return "the recording"
@@ -58,7 +58,7 @@ def _whole(result: Diagnosis, rule: str) -> str:
 
 
 def _with_cost(row: dict[str, Any], whole: str) -> str:
-    """Return a finding as a line of a list, which begins with the cost."""
+    """Return a finding as a list item that begins with the cost."""
     share = "" if row["stake_ns"] is None else f"{_cost(row)} of {whole} ({percent_text(row['stake_fraction'])}): "
     return f"{share}{row['finding']}"
 

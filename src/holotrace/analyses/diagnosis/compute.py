@@ -71,8 +71,9 @@ class Diagnosis(Result):
         rule            str      section of docs/reference/analyses/diagnosis.md that describes the rule
         finding         str      what happens, in a sentence
         advice          str      what to do about it
-        stake_ns        int64    the most that a fix can save per step, averaged over all ranks; null if unknown. No time
-                                 counts twice, so the costs of all findings add up to at most the length of the step
+        stake_ns        int64    upper bound on the time per step that a fix can save, averaged over all ranks; null if
+                                 unknown. No time counts twice, so the costs of all findings add up to at most the
+                                 length of the step
         stake_error_ns  int64    half the range of stake_ns over the replayed steps; null if fewer than two steps
                                  were replayed
         stake_fraction  float64  0..1 of the mean step
@@ -117,9 +118,9 @@ class Diagnosis(Result):
 def diagnosis(trace: Trace, *, executor: Executor = IN_PROCESS) -> Diagnosis:
     """Look for known causes of slow jobs, and rank the causes that apply by their cost.
 
-    The cost of a cause is the time lost to it or, if this is less, the time that a replay of the step without the cause
-    saves. Time with several possible causes counts only once: for a certain cause if there is one, else for a likely
-    cause, else for a symptom.
+    The cost of a cause is the time lost to it, but at most the time saved in a replay of the step without the cause.
+    Time with several possible causes counts only once: for a certain cause if there is one, else for a likely cause,
+    else for a symptom.
 
     Args:
         trace: the job.
@@ -159,7 +160,7 @@ def examination_plan() -> Plan[RankExamination, dict[int, RankExamination]]:
 
 
 def diagnosed(ranks: Mapping[int, RankExamination], results: Mapping[str, Any]) -> Diagnosis:
-    """Return `diagnosis` from the results of `examination_plan` and of `ANALYSES_OF_JOBS`."""
+    """Return the diagnosis, given the results of `examination_plan` and of `ANALYSES_OF_JOBS`."""
     evidence = JobEvidence(ranks, results)
     ranked: Ranking = ranking(evidence, RULES, JOB_RULES)
     return Diagnosis(

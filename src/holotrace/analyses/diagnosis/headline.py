@@ -77,7 +77,7 @@ def _mean(values: Iterable[float | None]) -> float | None:
 
 
 def _memory(numbers: Iterable[RankNumbers]) -> dict[str, int | None]:
-    """Return peak and capacity of the fullest device or, if no capacity is known, of the device with the highest peak."""
+    """Return the memory use of the fullest device or, if no capacity is known, of the device with the highest peak."""
     peaks = [of_rank.memory for of_rank in numbers if of_rank.memory is not None]
     fullest = max(peaks, default=None, key=_fullness)
     return {
@@ -123,7 +123,7 @@ def _waiting(evidence: JobEvidence) -> tuple[float | None, int | None]:
 
 
 def _is_unmatched(calls: pl.DataFrame) -> bool:
-    """Return whether the ranks communicate, although no call could be matched across ranks."""
+    """Return whether the ranks communicate, but none of their calls could be matched across ranks."""
     return len(calls) > 0 and calls["wait_ns"].null_count() == len(calls)
 
 

@@ -31,7 +31,7 @@ class RankExamination(EqualByContent):
     """What the rules found on one rank.
 
     numbers          the headline numbers
-    cases            by rule name: the cases that reach the threshold, by subject
+    cases            by rule name, then by subject: the cases that reach the threshold
     not_checked      by rule name: the input that is missing, and how to record it
     left_out         a sentence about what was not examined: steps of a long recording, or a file written by another
                      program; empty if everything was examined

@@ -23,7 +23,7 @@ _MOST_UNKNOWN = 0.05
 
 
 class MemoryPeak(NamedTuple):
-    """The highest peak of memory on a device; `capacity_bytes` is None if the file does not give the device's memory size."""
+    """The highest memory peak of a device; `capacity_bytes` is None if the file lacks the device's memory size."""
 
     peak_bytes: int
     capacity_bytes: int | None

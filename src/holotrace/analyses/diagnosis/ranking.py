@@ -72,8 +72,8 @@ _MOST_NAMED = 4
 """A caveat about rules that could not be checked names at most this many of them, and gives the number of the others."""
 
 _MOST_OF_WAITING = 2
-"""A cause makes a rank late in two cases: its cost on this rank is at most this many times the wait of the other ranks,
-or it costs the other ranks at most half as much as this rank."""
+"""A cause can make a rank late only if its cost on this rank is at most this many times the wait of the other ranks, or
+if it costs this rank at least twice as much as the median of the other ranks."""
 
 _ABSORBED = 0.2
 """If a finding costs less than this share of the time that it explains, it is part of the finding that claimed most of
@@ -121,7 +121,7 @@ def weight(rule: str) -> float:
 
 
 def rank_of(row: Mapping[str, Any]) -> tuple[bool, bool]:
-    """Return a sort key: findings about the job, then about the recording, then findings that are part of others."""
+    """Return a sort key for this order: findings about the job, those about the recording, parts of other findings."""
     return row["part_of"] is not None, row["rule"] in ABOUT_RECORDING
 
 
@@ -174,7 +174,7 @@ def _job_cases(evidence: JobEvidence, rules: Sequence[JobRule]) -> list[tuple[Jo
 def _job_groups(evidence: JobEvidence, found: Sequence[tuple[JobRule, JobCase]], last: Collection[int]) -> list[_Group]:
     """Return a group for each case, in the same order; cases whose numbers are in `last` claim time after all others.
 
-    Together, the cases cost at most the exposed communication.
+    Together, the cases claim at most the exposed communication of each rank; their `else_ns` is added to this.
     """
     left = evidence.exposed_ns
     groups: dict[int, _Group] = {}
@@ -244,7 +244,7 @@ def _is_delay(late: _Group, rule: str, case: RankCase, elsewhere_ns: float) -> b
 
 
 def _with_delays(group: _Group, evidence: JobEvidence, of_ranks: Sequence[_Group], found: Sequence[RankCase]) -> _Group:
-    """Add to each late rank's cost the time that its delay takes on the rank itself, as measured by other rules.
+    """For each late rank, add to its cost the time that the delay takes on the rank itself, as measured by other rules.
 
     If no rule measured this time, add the length of the delay, but at most the rank's time outside all other findings.
     """
@@ -265,7 +265,7 @@ def _own_delay(group: _Group, rank: int, evidence: JobEvidence, of_ranks: Sequen
 
 
 def _together(waiting: RankCase, own: RankCase) -> RankCase:
-    """Return the case of a rank's waiting, with the cost of the rank's own delay added."""
+    """Return the case about the waiting of a rank, with the cost of the rank's own delay added."""
     cost_ns, explained_ns = waiting.cost_ns + _stake_ns(own), waiting.explained_ns + own.explained_ns
     return replace(waiting, cost_ns=cost_ns, explained_ns=explained_ns, count=waiting.count + own.count, saved_ns=None)
 

@@ -25,7 +25,7 @@ NOTHING: Intervals = (np.empty(0, np.int64), np.empty(0, np.int64))
 
 
 def needs_nothing(_: object) -> None:
-    """The default `needs` of a rule: no input is missing. It is a function because lambdas cannot be pickled."""
+    """The default `needs` of a rule: no input is missing. It is not a lambda, because lambdas cannot be pickled."""
 
 
 class Place(NamedTuple):
@@ -76,7 +76,7 @@ class Case:
 
 
 def in_line(place: Place) -> str:
-    """Return the end of a sentence that names the line of code; empty if the line is unknown."""
+    """Return the text that completes a sentence by naming the line of code; empty if the line is unknown."""
     return f", in {place.source_line}" if place.source_line else ""
 
 
@@ -98,7 +98,7 @@ class JobCase:
     cost_ns  by rank: upper bound on the exposed communication per step that fixing the cause can save
     else_ns  by rank: upper bound on the other time per step that fixing the cause can save
     rank     the rank that is the cause; None if no rank is
-    delays   what delays each rank, if different ranks are the cause at different times; a fix saves these delays, too
+    delays   what delays each rank, if different ranks are the cause at different times; a fix removes these delays, too
 
     The other fields are as in `Case`.
     """

@@ -1,4 +1,4 @@
-"""For an event, find the user's function that the training code called, even if a helper of this function ran."""
+"""For an event, find the user's function that the training code called, even if the event is in one of its helpers."""
 
 from __future__ import annotations
 

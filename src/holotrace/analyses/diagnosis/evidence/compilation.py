@@ -17,13 +17,13 @@ _COMPILED = rf"^Torch-Compiled Region|^CompiledFunction(Backward)?$|{GENERATED_K
 _RELEASE_NS = int(datetime(2023, 3, 15, tzinfo=timezone.utc).timestamp()) * 1_000_000_000
 """PyTorch 2.0 was released on this day: https://pytorch.org/blog/pytorch-2.0-release."""
 _FIRST_PROFILER_NS = int(datetime(2020, 1, 1, tzinfo=timezone.utc).timestamp()) * 1_000_000_000
-"""Earlier timestamps are not dates: some tools write the time since the machine started."""
+"""Timestamps before this day are not dates: some tools count the time from the start of the machine."""
 
 
 def compilation(evidence: RankEvidence) -> Compilation:
     """Return whether the job runs torch.compile, could run it, or was recorded before torch.compile existed.
 
-    Files do not contain the version of PyTorch, so the date of the recording decides.
+    Files do not contain the version of PyTorch, so recordings from before its release date count as too old.
     """
     first_ns = min(evidence.step_windows[0].tolist(), default=0)
     if _FIRST_PROFILER_NS <= first_ns < _RELEASE_NS:

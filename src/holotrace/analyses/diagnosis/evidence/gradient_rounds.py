@@ -56,7 +56,7 @@ def gradient_rounds(evidence: RankEvidence) -> GradientRounds:
 
 
 def _rounds(evidence: RankEvidence) -> pl.DataFrame:
-    """Return sums of the all-reduces' byte_count and time_ns by process group, update and round, sorted by these."""
+    """Return the all-reduces' total byte_count and time_ns, by group, update and round, and sorted by these."""
     forward, updates = _ranges(evidence, f"^{_FORWARD}$"), _ranges(evidence, _UPDATE)
     begins = forward["start_ns"].to_numpy()
     if forward.is_empty() or updates.is_empty() or (holding(intervals_of(updates), begins) >= 0).any():

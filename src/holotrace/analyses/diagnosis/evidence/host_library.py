@@ -27,7 +27,7 @@ class HostLibrary(NamedTuple):
 
 
 def host_library(evidence: RankEvidence) -> HostLibrary | None:
-    """Return the library that communicates on the host; None if devices communicate, or without device work."""
+    """Return the library that communicates on the host; None if devices communicate or there is no device work."""
     if not evidence.has_device_work or (evidence.work["kernel_kind"] == KernelKind.COMMUNICATION).any():
         return None
     names = evidence.rank_trace.strings

@@ -15,14 +15,14 @@ from holotrace.store.trace import RankTrace
 
 FALLS_BEHIND = 1.25
 """A host falls behind if its steps take at least this many times as long as the steps of the devices; smaller
-differences also occur between similar steps."""
+differences prove nothing, because even similar steps differ by as much."""
 
 
 class HostPace(NamedTuple):
     """How long the host and the devices take for a step.
 
-    host_ns    the shortest time of the host for a step, without its waits for a device
-    device_ns  the median step of the devices
+    host_ns    time of the host for its fastest step, excluding waits for a device
+    device_ns  median length of a step on the devices
     """
 
     host_ns: int
@@ -47,7 +47,7 @@ def host_pace(evidence: RankEvidence) -> HostPace | None:
 
 
 def _waits(rank_trace: RankTrace) -> Intervals:
-    """Return when the host waits for a device."""
+    """Return the intervals in which the host waits for a device."""
     calls = host_synchronisations(rank_trace).select("event_index").unique()
     times = rank_trace.table("events", ["event_index", "start_ns", "duration_ns"]).join(calls, on="event_index")
     return union_of(times.with_columns((pl.col("start_ns") + pl.col("duration_ns")).alias("end_ns")))

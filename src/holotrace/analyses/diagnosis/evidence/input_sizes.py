@@ -17,13 +17,14 @@ from holotrace.schema import EventKind
 from holotrace.store.trace import RankTrace
 
 _OPERATORS = r"^aten::(addmm|mm|bmm|baddbmm|convolution|embedding|_grouped_mm)$"
-"""Operators whose inputs grow with the number of tokens or images in a step; none of these operators calls another one."""
+"""Operators whose inputs grow with the number of tokens or images in a step; none of them calls another, so no input
+counts twice."""
 
 _MOST_ELEMENTS = 1 << 50
 
 
 class InputSize(NamedTuple):
-    """The number of products, convolutions and embeddings in one step, and the number of elements that they read."""
+    """The number of matrix products, convolutions and embeddings in a step, and of the elements that they read."""
 
     call_count: int
     element_count: int
@@ -51,7 +52,7 @@ def input_sizes(rank_trace: RankTrace) -> dict[int, InputSize]:
 
 
 def _element_count(dims: str | None) -> int | None:
-    """Return the number of elements of all inputs; None if a shape is unknown or damaged."""
+    """Return the total number of elements in an operator's inputs; None if a shape is unknown or damaged."""
     try:
         shapes = json.loads(dims or "")
         sizes = [prod(shape) for shape in shapes if shape]

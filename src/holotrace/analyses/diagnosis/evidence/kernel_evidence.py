@@ -22,13 +22,15 @@ from holotrace.store.trace import RankTrace
 ATTAINABLE_PRODUCTS = 0.6
 """Share of the peak that well-shaped matrix products reach on tensor cores: 0.55 to 0.78 in healthy recordings."""
 ATTAINABLE_BANDWIDTH = 0.7
-"""Share of the peak bandwidth that simple kernels reach; https://github.com/NVIDIA/cuda-samples (bandwidthTest) reaches 0.9."""
+"""Share of the peak bandwidth that simple kernels reach; NVIDIA's bandwidthTest
+(https://github.com/NVIDIA/cuda-samples) reaches 0.9."""
 
 BEST_PRODUCTS = 0.87
 """Share of the peak that no product exceeds: the best shapes reach 0.86 on A100, 0.83 on GH200 and 0.6 on MI300X;
 https://github.com/stas00/ml-engineering/tree/master/compute/accelerator#maximum-achievable-matmul-flops-comparison-table"""
 BEST_BANDWIDTH = 0.92
-"""Share of the peak bandwidth that no kernel exceeds; https://github.com/NVIDIA/cuda-samples (bandwidthTest) reaches 0.9."""
+"""Share of the peak bandwidth that no kernel exceeds; NVIDIA's bandwidthTest (https://github.com/NVIDIA/cuda-samples)
+reaches 0.9."""
 
 _SHAPES = ("blocks_per_sm", "registers_per_thread", "shared_memory_bytes", "block_x", "block_y", "block_z")
 
@@ -47,16 +49,17 @@ def costed_work(rank_trace: RankTrace, work: pl.DataFrame, device: Device | None
         The rows of `work` that compute or copy, with:
 
         kernel        str      name of the function, without its arguments
-        row           int64    row in `call_stacks` of the operator whose costs include the work; -1 if unknown
+        row           int64    row in `call_stacks` of the operator to which the work belongs; -1 if unknown
         operator      str      name of this operator; null if unknown
         phase         str      forward, backward, recompute or optimizer; null if unknown
         key           uint32   row in `CostedCalls.keys`; null if unknown
-        cores         str      matrix: tensor cores could do the work; vector: only ordinary cores can; copy; null if unknown
+        cores         str      `matrix` if tensor cores could compute this, `vector` if only ordinary cores can,
+                               `copy` if nothing is computed; null if unknown
         precision     str      precision in which the kernel computes; null if unknown
         flops         float64  null if unknown
         bytes_moved   float64  null if unknown
         floor_ns      float64  least time at the peak rates of the device, at most duration_ns; null if unknown
-        uses_tensor_cores  bool  null if the kernel's name does not show this
+        uses_tensor_cores  bool  null if the name of the kernel does not reveal it
     """
     chosen = (work["kernel_kind"] != KernelKind.COMMUNICATION).to_numpy()
     rows = pl.Series("row", owners_of_work(rank_trace, work)[chosen])
@@ -91,7 +94,7 @@ def floor_at(precision: str, device: Device) -> pl.Expr:
 def attainable_products(device: Device | None) -> pl.Expr:
     """Return the share of the peak that products in the precision of each row can reach: `ATTAINABLE_PRODUCTS` or less.
 
-    For example, AMD measures 54 % for bfloat16 on an MI300X, at its clock under sustained load; see
+    For example, AMD measures 54 % for bfloat16 on an MI300X, at the clock rate that it sustains under load; see
     `holotrace.enrich.device.peaks`.
     """
     rates = dict(device.matrix_tflops) if device is not None else {}

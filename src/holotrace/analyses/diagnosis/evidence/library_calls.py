@@ -17,11 +17,11 @@ from holotrace.enrich.job_graph.causes.cause_names import HostRanges, host_range
 from holotrace.schema import LAUNCH_KINDS, EventKind
 
 _OF_OPERATORS = 0.25
-"""A call that spends more than this share of its time in operators is computation; the rest of its time is Python
-overhead."""
+"""A call that spends more than this share of its time in operators counts as computation, and the rest of its time as
+Python overhead."""
 _WITHOUT_DEVICE = 0.02
-"""The limit for jobs that compute on the host. It is lower because operators do all their work with tensors, so a call
-that only prepares data spends almost no time in operators."""
+"""The same limit for jobs that compute on the host. It is lower because in such jobs, all computation with tensors
+takes place in operators, so a call that only prepares data spends almost no time in operators."""
 
 
 def library_calls(evidence: RankEvidence, pieces: pl.DataFrame, training: Sequence[str]) -> pl.Series:

@@ -10,13 +10,13 @@ from holotrace.enrich.host.frames import is_user_frame
 from holotrace.schema import EventKind
 
 _MOSTLY = 0.8
-"""The holder of a lock runs during at least this share of the waits."""
+"""A function can be the holder of a lock only if it runs during at least this share of the time spent waiting."""
 
 
 def lock_holder(evidence: RankEvidence, waits: pl.DataFrame) -> str | None:
-    """Return the user function of another thread that runs during most of these waits.
+    """Return the user function that runs on another thread during most of these waits; None if there is none.
 
-    If several do, because one calls the other, the holder is the one that runs for the shortest time.
+    If there are several, because one calls the other, the holder is the function that runs for the shortest time.
 
     Args:
         evidence: the rank.

@@ -106,7 +106,7 @@ class RankEvidence:
 
     @cached_property
     def step_windows(self) -> Intervals:
-        """The time in steady steps; adjacent steps form one interval."""
+        """The intervals of the steady steps; adjacent steps are merged into one interval."""
         return union_of(self.steady)
 
     @cached_property
@@ -127,34 +127,37 @@ class RankEvidence:
 
     @cached_property
     def roles(self) -> dict[str, Intervals]:
-        """When the rank computed, copied, communicated, called the runtime, loaded data or ran operators."""
+        """The intervals of each role: kernels, copies, communication, runtime calls, data loading and operators."""
         return {role: intersection(known, self.step_windows) for role, known in roles(self.rank_trace).items()}
 
     @cached_property
     def busy(self) -> Intervals:
-        """When any device was busy, including with communication and copies."""
+        """The intervals in which any device was busy; communication and copies are included."""
         return union(*concatenated([self.roles[role] for role in _ON_DEVICES]))
 
     @cached_property
     def exposed_communication(self) -> Intervals:
-        """When the rank communicated while it did not compute on its devices or, without device work, on the host."""
+        """The intervals of communication without computation (on devices or, without device work, on the host)."""
         computing = self.roles["kernel" if self.has_device_work else "cpu"]
         return difference(self.roles["communication"], computing)
 
     @cached_property
     def idle(self) -> Intervals:
-        """When no device was busy; without device work, this is all time without exposed communication."""
+        """The intervals in which no device was busy; without device work, all time without exposed communication."""
         busy = self.busy if self.has_device_work else self.exposed_communication
         return difference(difference(self.step_windows, busy), self.unknown)
 
     @cached_property
     def unknown(self) -> Intervals:
-        """When no recorded work ran, but a device may have run a graph replay whose kernels were not recorded."""
+        """The intervals without recorded work in which a device may have replayed a graph with unrecorded kernels."""
         return intersection(difference(self.step_windows, self.busy), unknown_work(self.rank_trace))
 
     @cached_property
     def maybe_busy(self) -> Intervals:
-        """`unknown`, and idle time in which a device probably ran earlier work or work that is missing in the file."""
+        """`unknown`, and idle time in which a device may have run work that is missing from the file.
+
+        Such work was launched before the recording, or is missing because the file is incomplete.
+        """
         if calls_between_launches(self.rank_trace) is not None:
             return union(*concatenated([self.unknown, self.idle]))
         before = intersection(self.idle, earlier_work(self.rank_trace.unselected))
@@ -272,7 +275,8 @@ class RankEvidence:
             pl.Series("gap_start_ns", starts, pl.Int64),
             pl.Series("gap_end_ns", ends, pl.Int64),
         )
-        # If the call is inside an operator, the host may already have waited in an earlier copy of this operator.
+        # A call inside an operator counts even if the device was already idle, because the host may have waited in an
+        # earlier copy of the operator.
         has_waited = (pl.col("gap_start_ns") >= pl.col("start_ns")) | (pl.col("name") != pl.col("call")).fill_null(
             value=True
         )

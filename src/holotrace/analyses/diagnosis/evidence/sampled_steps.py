@@ -18,7 +18,7 @@ MOST_STEPS = 8
 
 
 def sampled(rank_trace: RankTrace) -> tuple[RankTrace, str]:
-    """Return the rank's trace with only the steps to examine, and a sentence about the choice, or "" for all steps."""
+    """Return the rank's trace with only the steps to examine, and a sentence about the choice ("" for all steps)."""
     announced = windows(rank_trace)
     if rank_trace.has_selections or len(announced) <= MOST_STEPS or _event_count(rank_trace) <= MOST_EVENTS:
         return rank_trace, ""

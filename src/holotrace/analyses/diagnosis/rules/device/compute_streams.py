@@ -76,11 +76,14 @@ def _kernels(evidence: RankEvidence) -> pl.DataFrame:
 
 
 def _runs(kernels: pl.DataFrame) -> pl.DataFrame:
-    """Return the runs, sorted by start: kernels of one stream with no kernel of another stream between them.
+    """Return the runs, sorted by start: each run is a series of kernels on one stream, uninterrupted by other streams.
 
-    run, device, stream, start_ns, end_ns, ready_ns (when the first kernel was launched and the previous kernels of its stream
-    had ended), first_use and last_use (the shares of the SMs that the first and the last kernel fill), first_launch and
-    last_launch (the launches of these two kernels), and the first kernel with its event and its launch time.
+    Returns:
+        run, device, stream, start_ns, end_ns
+        event_index, kernel, launch_start_ns  of the first kernel
+        ready_ns  when the first kernel had been launched and the previous kernels of its stream had ended
+        first_use, last_use  share of the SMs that the first and the last kernel fill
+        first_launch, last_launch  event_index of the calls that launched the first and the last kernel
     """
     ended_ns = pl.col("end_ns").cum_max().shift().over("device", "stream")
     numbered = kernels.with_columns(
@@ -113,7 +116,7 @@ def _waits(runs: pl.DataFrame) -> pl.DataFrame:
 
 
 def _with_use(kernels: pl.DataFrame, waits: pl.DataFrame) -> pl.DataFrame:
-    """Add the mean share of the SMs that each run of a pair fills while both could run, and the time it would save."""
+    """Add the mean share of the SMs that each run of a pair fills while both could run, and the time thus saved."""
     parts = []
     for (device,), of_device in waits.group_by("device", maintain_order=True):
         on_device = kernels.filter(pl.col("device") == device)
@@ -138,7 +141,7 @@ def _mean_use(kernels: pl.DataFrame, since_ns: Int64Array, length_ns: Int64Array
 
 
 def _is_asked(evidence: RankEvidence, waits: pl.DataFrame) -> pl.Series:
-    """Return whether the host requested each wait, that is, whether a call between the two launches made a stream wait.
+    """Return whether the host requested each wait: did a call between the launches of the two runs make a stream wait?
 
     If the recording contains no such call, assume that the host requested all waits.
     """
@@ -169,7 +172,10 @@ def _without_chains(waits: pl.DataFrame) -> pl.DataFrame:
 
 
 def _each_once(waits: pl.DataFrame) -> pl.DataFrame:
-    """Keep at most one wait per run: the one with the largest product of time saved and share of SMs left free."""
+    """Keep at most one wait for each run, whether the run waits or is waited for.
+
+    Prefer waits with the largest product of the time saved and the share of the SMs left free.
+    """
     used: set[int] = set()
     kept = []
     room = pl.col("saved_ns") * (2 - pl.col("use") - pl.col("use_before"))
@@ -181,7 +187,7 @@ def _each_once(waits: pl.DataFrame) -> pl.DataFrame:
 
 
 def _explained(waits: pl.DataFrame) -> Intervals:
-    """Return the times that could have overlapped: the beginning of each waiting run, and the end of the run that it waits for."""
+    """Return the intervals that could have overlapped: the start of each waiting run, and the end of the run before."""
     shared = waits["shared_ns"].to_numpy()
     ends, begins = waits["end_ns_before"].to_numpy(), waits["start_ns"].to_numpy()
     return union(np.concatenate([ends - shared, begins]), np.concatenate([ends, begins + shared]))
@@ -227,4 +233,4 @@ RULES = (
         confidence="medium",
     ),
 )
-"""The rule about streams that compute."""
+"""The rule about computation on several streams."""

@@ -41,8 +41,8 @@ DURATION, FLOOR = pl.col("duration_ns"), pl.col("floor_ns")
 def attained(share: float | pl.Expr, best: float | pl.Expr) -> tuple[pl.Expr, pl.Expr]:
     """Return `saved_ns` and `most_ns` for `case_of`.
 
-    These are the savings if the kernels reached the fraction `share` of the peak, which is typical, and the fraction
-    `best`, which is the maximum. If the lower bound of a kernel's time is unknown, both savings are 0.
+    `saved_ns` is the saving if the kernels reached `share` of the peak, which is typical. `most_ns` is the saving if
+    they reached `best` of the peak, which is the maximum. If the lower bound of a kernel's time is unknown, both are 0.
     """
     typical_ns, most_ns = ((DURATION - FLOOR / part).clip(lower_bound=0).fill_null(0.0) for part in (share, best))
     return typical_ns.alias("saved_ns"), most_ns.alias("most_ns")
@@ -55,7 +55,7 @@ def share_of(part: pl.Series, whole: pl.Series) -> float:
 
 
 def matches(names: pl.Series, pattern: str) -> pl.Series:
-    """Return whether each name contains the pattern, false for null; search each distinct name only once."""
+    """Return whether each name contains the pattern, false for null; each distinct name is searched only once."""
     distinct = names.drop_nulls().unique()
     found = distinct.filter(distinct.str.contains(pattern))
     return names.is_in(found.implode()).fill_null(value=False)
@@ -126,7 +126,7 @@ def gaps_before(evidence: RankEvidence, rows: pl.DataFrame) -> Intervals:
 
 
 def idle_while_called(evidence: RankEvidence, rows: pl.DataFrame) -> Intervals:
-    """Return when all devices are idle while the host makes the calls in `rows`, one after another."""
+    """Return the intervals in which all devices are idle while the host makes only the calls in `rows`."""
     spans = host_spans(evidence, rows)
     return intersection(union_of(spans), evidence.idle)
 

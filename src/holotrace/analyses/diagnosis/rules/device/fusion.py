@@ -54,7 +54,7 @@ _SHORTEST_CALL_NS = 20_000
 
 
 def unfused_chains(evidence: RankEvidence) -> Iterator[Case]:
-    """Yield a case for runs of element-wise kernels, if a single kernel could replace each run."""
+    """Yield one case for all chains of element-wise kernels; a single kernel could replace each chain."""
     chains = _chains(evidence.costed)
     if chains.is_empty():
         return
@@ -136,7 +136,7 @@ def channels_first(evidence: RankEvidence) -> Iterator[Case]:
 
 
 def slow_memory_kernels(evidence: RankEvidence) -> Iterator[Case]:
-    """Yield a case for each memory-bound operator whose long kernels reach less than 30 % of the peak bandwidth."""
+    """Yield a case for each memory-bound operator with long calls that reach less than 30 % of the peak bandwidth."""
     is_regular = ~pl.col("operator").str.contains(_IRREGULAR).fill_null(value=True)
     is_bound = pl.col("cores").is_in(["vector", "copy"]) & FLOOR.is_not_null() & is_regular
     per_call = DURATION.sum().over("row")
