@@ -34,7 +34,7 @@ class _Metric(NamedTuple):
         return bool(table.get_column(self.column).count())
 
     def texts(self, table: pl.DataFrame) -> list[str]:
-        """Return each value as text, with the share of the kernel time for which it is known, unless this is 100 %."""
+        """Return each value as text; if it is unknown for part of the kernel time, also show for what share."""
         known, unknown = ([None] * len(table) if each is None else table[each] for each in (self.known, self.unknown))
         return list(map(_with_known, table.get_column(self.column), known, unknown))
 

@@ -14,12 +14,15 @@ QUESTION = Analysis(
     needs=DEVICE_WORK_KINDS,
     definitions=(
         ("utilization", "the share of the step time in which a kernel runs"),
-        ("est. SM efficiency", "blocks per SM of the running kernels, at most 1, averaged over the time of the steps"),
+        ("est. SM efficiency", "blocks per SM of the running kernels, capped at 1, averaged over the step time"),
         (
             "est. occupancy",
             "threads on an SM as a share of the SM's maximum, averaged over the kernels, weighted by duration",
         ),
-        ("known for", "share of the kernel time with known launch shapes; other kernels are assumed to be similar"),
+        (
+            "known for",
+            "share of the kernel time in kernels with known launch shapes; the others are assumed to be similar",
+        ),
         ("on tensor cores", "share of the kernel time in kernels that, by their names, use tensor or matrix cores"),
     ),
     options=(

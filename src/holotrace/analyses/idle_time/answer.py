@@ -20,9 +20,11 @@ def answer(result: IdleTime) -> str:
     unknown_ns = total(result.per_device.filter(pl.col("category") == UNKNOWN), "idle_ns")
     known = result.per_device.filter(pl.col("category") != UNKNOWN)
     cause = largest(known, "category", "idle_ns")
-    unknown = f"; for another {duration_text(unknown_ns)}, it is unknown whether the devices idle" if unknown_ns else ""
+    unknown = (
+        f"; for another {duration_text(unknown_ns)}, it is unknown whether the devices were idle" if unknown_ns else ""
+    )
     if not cause.total:
-        apart = f", except perhaps for {duration_text(unknown_ns)} in which their work is unknown" if unknown_ns else ""
+        apart = f", except perhaps for {duration_text(unknown_ns)} in which this is unknown" if unknown_ns else ""
         return f"The devices never idle between kernels and copies{apart}."
     idle = duration_text(total(known, "idle_ns"))
     said = f"The devices are idle for {idle} between kernels and copies, {percent_text(cause.share)} of it {_CAUSES[cause.name]}"

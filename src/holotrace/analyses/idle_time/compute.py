@@ -38,11 +38,11 @@ _STREAM = ("device", "stream")
 class IdleTime(Result):
     """The causes of the idle time between kernels, copies and memsets.
 
-    A gap is divided at the call that launched the work after the gap. Each part has a category:
+    A gap is divided at the start of the call that launched the work after the gap. Each part has a category:
 
-        host_wait    the time before the call: the device had nothing to run
-        kernel_wait  the time after the call, if shorter than the threshold: launch delay
-        other        the time after the call, if longer: the work waited for an event, a stream, or something else
+        host_wait    the time before this start: the device had nothing to run
+        kernel_wait  the time after this start, if shorter than the threshold: launch delay
+        other        the time after this start, if longer: the work waited for an event, a stream, or something else
 
     During graph replays whose kernels were not recorded, it is unknown whether the device was idle. This time has the category
     `unknown`. Ranks without such replays have no rows of this category.
@@ -154,11 +154,11 @@ def _by_category(rank_trace: RankTrace, work: pl.DataFrame, keys: Sequence[str],
 
 
 def _gaps(work: pl.DataFrame, keys: Sequence[str]) -> pl.DataFrame:
-    """Divide the gap before each kernel, copy or memset in `work`, which is sorted by the keys and by start.
+    """Divide the gap before each kernel, copy or memset at its launch; `work` is sorted by the keys and by start.
 
     Returns:
-        The keys, `start_ns` (of the work), `host_wait` (ns before the launch) and `from_launch` (ns after the launch).
-        If there is no gap, `host_wait` and `from_launch` are 0.
+        The keys, `start_ns` (of the work), and the length of the gap before the launch (`host_wait`) and after it
+        (`from_launch`) in ns. If there is no gap, both lengths are 0.
     """
     starts, launch_starts = work["start_ns"].to_numpy(), work["launch_start_ns"]
     first_rows = np.flatnonzero(work.select(pl.struct(keys).rle_id().diff().ne_missing(0)).to_series())

@@ -27,11 +27,11 @@ from holotrace.drawing.theme import Theme, empty_figure
 _HEADINGS = {
     "device": Heading(
         QUESTION.question,
-        "Time in which no stream of the device runs work, by the reason why the next work waited",
+        "Time in which no stream of the device runs work, by what the next work waited for",
     ),
     "stream": Heading(
         "What were the idle streams waiting for?",
-        "Time in which the stream runs no work, by the reason why the next work waited",
+        "Time in which the stream runs no work, by what the next work waited for",
     ),
 }
 _CATEGORIES = (
@@ -71,7 +71,7 @@ def plot_idle_time(
 
 
 def _of_category(table: pl.DataFrame, keys: Sequence[str], category: str) -> pl.DataFrame:
-    """Return a row for each bar with its idle time of this category, or 0."""
+    """Return one row for each bar, with the bar's idle time in this category; 0 if there is none."""
     chosen = table.filter(pl.col("category") == category)
     bars = table.select(keys).unique(maintain_order=True)
     return bars.join(chosen, on=keys, how="left", maintain_order="left").with_columns(

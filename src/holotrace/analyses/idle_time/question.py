@@ -14,10 +14,13 @@ QUESTION = Analysis(
     needs=DEVICE_WORK_KINDS,
     definitions=(
         ("the host", "the time in a gap before the host launches the next work; the device has nothing to do"),
-        ("the kernel's start", "the time after the launch, if shorter than 30 µs: the usual time to start a kernel"),
+        (
+            "the kernel's start",
+            "the time after the launch, if shorter than 30 µs: the kernel starts as quickly as usual",
+        ),
         (
             "something else",
-            "the time after the launch, if longer: the work waits for an event, another stream, or something unknown",
+            "the time after the launch, if at least 30 µs: the work waits for an event, a stream, or something unknown",
         ),
         ("unknown", "the time in a gap in which the device may run a graph replay whose kernels the profiler lost"),
     ),

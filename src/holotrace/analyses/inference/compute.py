@@ -111,7 +111,7 @@ class Inference(Result):
 
         rank            int32
         inference_step  int64  number of the step, from 0
-        step_name       str    name of the range that marks the step; null if the step was found without a name
+        step_name       str    name of the range that marks the step; null if no range marks it
         engine          str    vllm, sglang, tensorrt_llm, atom, xdit, diffusers, transformers; annotation for users'
                                own ranges; pattern for ranges found with `patterns`; null if unknown
         found_by        str    annotation, python function, module, compiled graph, token embedding, or profiler step
@@ -123,7 +123,7 @@ class Inference(Result):
         token_count, prefill_token_count, decode_token_count        int64  new tokens
         padded_token_count    int64  computed tokens, including padding; null if equal to token_count or unknown
         output_token_count    int64  tokens returned to requests; null if the step does more than decode one token per request
-        draft_token_count     int64  decoded tokens beyond one per request, which a draft model proposed
+        draft_token_count     int64  decoded tokens beyond one per request; a draft model proposed these tokens
         attention_pair_count  int64  pairs of query and key under a causal mask, in one head of one layer
         start_ns, end_ns      int64  span of the step and its device work; begins after the device work of earlier steps
         step_ns               int64  end_ns - start_ns, the sum of the parts below
@@ -136,14 +136,14 @@ class Inference(Result):
         compute_bound_ns, memory_bound_ns, unknown_bound_ns  int64  part: kernels run, by what bounds them on the roofline
         copying_ns            int64  part: copies or memsets run, and no kernel
         exposed_ns            int64  part: communication runs, and none of the above
-        unknown_idle_ns       int64  part: nothing runs, but the next work's launch or a graph's kernels are unrecorded
+        unknown_idle_ns       int64  part: nothing runs, cause unknown: a launch or kernels of a graph were not recorded
         launch_idle_ns        int64  part: nothing runs, but work has been launched
         host_idle_ns          int64  part: nothing runs, and no work has been launched
         bound                 str    the largest part: host, launch, memory, compute, communication or copy; unknown if unclear
         attention_ns, moe_ns, draft_ns  int64  time in which work of this kind runs; null if the rank has none
         attention_flops       int64  FLOPs of the step's attention; null if unknown
-        wait_ns               int64  time in collectives spent waiting for other ranks; null if no other rank recorded the
-                                     collectives
+        wait_ns               int64  time in collectives spent waiting for other ranks; null without collectives, or if
+                                     one of them was recorded on no other rank
 
     per_kind   one row per rank, kind and is_draft, sorted by these columns:
 
@@ -152,7 +152,7 @@ class Inference(Result):
         mean_token_count, mean_gap_before_ns, mean_host_ns  float64
         output_token_ns          float64  time of the steps and of the gaps before them, divided by the number of output tokens
         busy_ns, the parts of per_step  int64  sums
-        bound                    str      of the sums
+        bound                    str      what bounds these steps, by their summed parts
         attention_fraction, moe_fraction, draft_fraction  float64  shares of busy_ns
 
     per_batch  the same columns, one row per rank, kind, is_draft and request_count
@@ -164,7 +164,7 @@ class Inference(Result):
         elapsed_ns               int64    from the start of the first step to the end of the last step
         busy_ns, the token counts, the parts, wait_ns  int64  sums; null if unknown for a step
         inter_token_ns           float64  elapsed_ns / number of steps that decode: how long a request waits for each token
-        tokens_per_s             float64  new tokens of all steps per second; null if unknown for a step
+        tokens_per_s             float64  new tokens per second; null if the number of tokens is unknown for a step
         bound, the fractions     as in per_kind
 
     findings   how the steps were found, which steps are not steady, and what is unknown; without steps, why none were found

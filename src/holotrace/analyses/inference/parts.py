@@ -48,7 +48,7 @@ def parts_of_steps(
 
 
 def waits_for_launches(work: pl.DataFrame, unknown: Intervals) -> dict[str, Intervals]:
-    """Return the intervals in which launched work has not begun, and those in which the cause of idle time is unknown.
+    """Return when some launched work has not yet begun, and when the cause of idle time is unknown.
 
     The cause is unknown if the launch of the next work was not recorded, or if unrecorded work may run.
 

@@ -75,13 +75,16 @@ def _summed() -> list[pl.Expr]:
 
 
 def _percentile(column: str, percent: int) -> pl.Expr:
-    """Return a percentile by nearest rank: the smallest value at least as large as `percent` % of all values."""
+    """Return a percentile by nearest rank: the smallest value that `percent` % of all values do not exceed."""
     place = (pl.len() * percent + 99) // 100 - 1
     return pl.col(column).sort().get(place).alias(f"p{percent}_{column}")
 
 
 def _output_token_ns() -> pl.Expr:
-    """Divide the time of the steps and of the gaps before them by the number of output tokens; null if unknown for any step."""
+    """Divide the time of the steps and of the gaps before them by the number of output tokens.
+
+    The result is null if the number is unknown for any step.
+    """
     tokens = pl.col("output_token_count")
     time = (pl.col("step_ns") + pl.col("gap_before_ns").fill_null(0)).sum()
     is_known = (tokens.null_count() == 0) & (tokens.sum() > 0)
@@ -99,7 +102,7 @@ def _inter_token_ns() -> pl.Expr:
 
 
 def _tokens_per_s() -> pl.Expr:
-    """Return the new tokens of all steps per second; null if unknown for any step."""
+    """Return the number of new tokens per second; null if the number of tokens is unknown for any step."""
     elapsed, tokens = pl.col("end_ns").max() - pl.col("start_ns").min(), pl.col("token_count")
     is_known = (tokens.null_count() == 0) & (elapsed > 0)
     return pl.when(is_known).then(1e9 * tokens.sum() / elapsed).alias("tokens_per_s")

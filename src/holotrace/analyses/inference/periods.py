@@ -8,14 +8,14 @@ from holotrace.enrich.job.outliers import stands_out
 from holotrace.units import duration_text
 
 FEWEST_STEPS = 8
-"""With fewer steps, all steps at the beginning count as steady, because the usual length is unknown."""
+"""If a rank has fewer steps, all steps at the beginning count as steady, because their usual length is unknown."""
 
 _MOST_LONG_STEPS = 4
 _FULL = 0.8
-"""A batch is full if its number of decoding requests is at least this share of the median over steps that decode."""
+"""A batch is full if its number of decoding requests is at least this share of the median number in decoding steps."""
 
 _ENOUGH_WORK = 0.8
-"""The last step counts as cut off if it has less than this share of the median number of kernels of similar steps."""
+"""The last step is cut off if it ran fewer kernels than this share of the median of similar steps."""
 
 STEADY, START, CUT_OFF = "steady", "start", "cut off"
 _ALIKE = ("kind", "request_count", "is_draft")
@@ -24,10 +24,10 @@ _ALIKE = ("kind", "request_count", "is_draft")
 def periods(steps: pl.DataFrame) -> pl.DataFrame:
     """Return `period` (start, steady, or cut off) and `period_reason` (null if steady) of the steps of one rank, sorted by start.
 
-    cut off  all steps after the last step with device work, and this last step itself if it has fewer than 80 % of the
-             median number of kernels of similar steps
+    cut off  all steps after the last step with device work, and this last step itself if it ran fewer kernels than 80 %
+             of the median of similar steps
     start    up to 4 steps at the beginning that are far longer than similar steps; if the number of decoding requests
-             grows at first, also all steps before it reaches 80 % of its median
+             grows at first, also all steps before this number reaches 80 % of its median
     """
     reasons: list[str | None] = [None] * steps.height
     names = [STEADY] * steps.height

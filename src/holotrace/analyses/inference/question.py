@@ -15,11 +15,11 @@ QUESTION = Analysis(
         ("step", "one pass of the engine: prefill reads prompts, decode adds a token to each request, mixed does both"),
         (
             "step time",
-            "begins with the step's range, or when all earlier work has ended, if that is later; ends with the range, or with the step's last work, if that is later",
+            "from the start of the step's range or the end of all earlier work, whichever is later, to the end of the range or of the step's last work, whichever is later",
         ),
         (
             "compute-bound, memory-bound",
-            "time of kernels that are limited by arithmetic or by memory traffic, at the device's peak rates",
+            "time of kernels that would be limited by arithmetic or by memory traffic if the device worked at its peak rates",
         ),
         ("bound unknown", "time of kernels whose FLOPs, bytes or device are unknown"),
         ("waits for launch", "nothing runs, but the host has begun to launch work"),
@@ -27,7 +27,7 @@ QUESTION = Analysis(
         ("exposed", "communication runs, but no computation or copy"),
         (
             "bound by",
-            "the largest of these parts; unknown if the time of unknown cause could make another part the largest",
+            "the largest of these parts; unknown if the time of unknown cause could make another part larger",
         ),
         (
             "steady",
@@ -35,7 +35,7 @@ QUESTION = Analysis(
         ),
         (
             "time per output token",
-            "time of the steps divided by the number of returned tokens; the time between tokens is how long a request waits for the next token",
+            "time of the steps and of the gaps before them, divided by the number of returned tokens; in contrast, the time between tokens is how long one request waits for its next token",
         ),
     ),
     options=(

@@ -1,4 +1,4 @@
-"""Find the device work of each step, its operators, and whether compute or memory bounds it."""
+"""Find the device work of each step, the operators that launched it, and whether compute or memory bounds the work."""
 
 from __future__ import annotations
 
@@ -32,11 +32,18 @@ _DRAFT = r"(?i)^(gpu_model_runner: )?draft$"
 class StepWork(NamedTuple):
     """The device work of a rank.
 
-    work      one row per kernel, copy or memset, sorted by start: event_index, start_ns, end_ns, kernel_kind, launch_start_ns
-              (null if unknown), asked_ns (when the host requested the work; the smallest int64 if before the recording), row (of
-              the step; -1 outside), bound (compute or memory; null if unknown), is_attention, is_moe, is_draft, owner (row of
-              the operator call in `call_stacks`; -1 if unknown), flops (of this call; null if unknown), reason (why the cost of
-              the call is unknown; empty if known)
+    work             one row per kernel, copy or memset, sorted by start:
+
+        event_index, start_ns, end_ns, kernel_kind
+        launch_start_ns  null if unknown
+        asked_ns         when the host requested the work; the smallest int64 if before the recording
+        row              row of the step; -1 outside steps
+        bound            compute or memory; null if unknown
+        is_attention, is_moe, is_draft
+        owner            row of the operator call in `call_stacks`; -1 if unknown
+        flops            FLOPs of the operator call; null if unknown
+        reason           why the cost of the operator call is unknown; empty if known
+
     is_known_device  whether the peak rates of the device are known
     device_name      null if the file does not name the device
     """
@@ -82,7 +89,7 @@ def _device_name(rank_trace: RankTrace, given: str | None) -> str | None:
 
 
 def _operators(costed: CostedCalls) -> pl.DataFrame:
-    """Return the costs of a single call for each key of `CostedCalls.keys`."""
+    """Return `CostedCalls.keys` as operators with one call each, to compute the cost of a single call."""
     return costed.keys.with_columns(call_count=pl.lit(1, pl.Int64), busy_ns=pl.lit(0, pl.Int64))
 
 
@@ -96,7 +103,7 @@ def _costs(costed: CostedCalls, peaks: Peaks) -> pl.DataFrame:
 
 
 def _in_draft(rank_trace: RankTrace, asked_ns: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
-    """Return, for each request time, whether it is inside a range of the draft model."""
+    """Return, for each time at which the host requested work, whether the time is inside a range of the draft model."""
     names = names_matching(rank_trace, _DRAFT)
     kinds = (EventKind.USER_ANNOTATION, EventKind.CPU_OP)
     ranges = event_ranges(rank_trace, kinds, ["start_ns", "end_ns"], names=names).sort("start_ns")
@@ -105,7 +112,7 @@ def _in_draft(rank_trace: RankTrace, asked_ns: npt.NDArray[np.int64]) -> npt.NDA
 
 
 def layers_of(work: pl.DataFrame) -> dict[str, tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]]:
-    """Return when work runs, by part of a step (`holotrace.analyses.inference.parts`)."""
+    """Return, for each part of a step (`holotrace.analyses.inference.parts`), the intervals in which its work runs."""
     kind, bound = pl.col("kernel_kind"), pl.col("bound")
     is_copy, is_communication = kind == KernelKind.MEMORY, kind == KernelKind.COMMUNICATION
     computes = ~is_copy & ~is_communication

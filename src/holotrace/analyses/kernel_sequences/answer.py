@@ -10,7 +10,7 @@ def answer(result: KernelSequences) -> str:
     """Name the operator that launches the costliest sequence."""
     longest = result.per_pattern.sort("kernel_ns", descending=True).row(0, named=True)
     return (
-        f"The costliest sequence takes {duration_text(longest['kernel_ns'])}: {counted(longest['kernel_count_per_call'], 'kernel')} "
-        f"per call of {longest['operator']} on rank {longest['rank']}, in {longest['call_count']:,} "
-        f"call{'s'[: longest['call_count'] != 1]}."
+        f"The costliest sequence takes {duration_text(longest['kernel_ns'])} in total: {longest['operator']} on rank "
+        f"{longest['rank']} launches {counted(longest['kernel_count_per_call'], 'kernel')} per call in "
+        f"{longest['call_count']:,} call{'s'[: longest['call_count'] != 1]}."
     )

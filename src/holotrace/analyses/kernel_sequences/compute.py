@@ -34,8 +34,8 @@ class KernelSequences(Result):
 
         rank                   int32
         operator               str    name of the operator
-        pattern                str    names of the operator and of its kernels in the order of their starts, joined by `|`
-        call_count             int64  calls of the operator that launched this sequence
+        pattern                str    names of the operator and then of its kernels in order of start, joined by `|`
+        call_count             int64  operator calls that launched this sequence
         kernel_count_per_call  int64  kernels of one call
         kernel_ns              int64  summed kernel time of all these calls
         operator_ns            int64  summed host time of these calls
@@ -45,7 +45,7 @@ class KernelSequences(Result):
     >>> import holotrace
     >>> from holotrace.testing import small_job
     >>> holotrace.kernel_sequences(small_job(), min_kernel_count=1).answer
-    'The costliest sequence takes 1 ms: 1 kernel per call of aten::mm on rank 1, in 2 calls.'
+    'The costliest sequence takes 1 ms in total: aten::mm on rank 1 launches 1 kernel per call in 2 calls.'
     """
 
     per_pattern: pl.DataFrame
@@ -83,7 +83,7 @@ def kernel_sequences(
         executor: processes each rank.
 
     Raises:
-        InvalidOptionError: the name is empty, no rank has such an operator, or the count is below 1.
+        InvalidOptionError: the name is empty or occurs on no rank, or the count is below 1.
         MissingDataError: no rank has device work.
 
     Source: docs/reference/analyses/kernel_sequences.md derives the definitions and compares them with other tools.

@@ -44,8 +44,8 @@ class Kernels(Result):
         mean_occupancy_fraction  float64  0..1, estimated occupancy; mean as for mean_blocks_per_sm
         blocks_per_sm_known_fraction, occupancy_known_fraction
                             float64  0..1, share of total_ns spent in calls for which the value is known; null if total_ns is 0
-        source_line              str      line of the user's code, as in `source_lines`, whose launches take the largest part
-                                          of total_ns; null if unknown
+        source_line              str      line of the user's code, as in `source_lines`, whose kernels take the largest
+                                          part of total_ns; null if unknown
 
     per_launch_shape  one row per rank, name, operator and launch shape, sorted by rank, the largest total_ns first:
 
@@ -180,7 +180,7 @@ def _summed(rank_trace: RankTrace, calls: pl.DataFrame, keys: Sequence[str], att
 
 
 def _longest_lines(calls: pl.DataFrame, keys: Sequence[str]) -> pl.DataFrame:
-    """Return, for each group of calls, the line of code whose launches take the most time."""
+    """Return, for each group of calls, the line of code whose kernels take the most time in total."""
     known = calls.select(*keys, "source_line", "duration_ns").drop_nulls("source_line")
     sums = known.group_by(*keys, "source_line").agg(pl.col("duration_ns").sum())
     first = sums.sort("duration_ns", "source_line", descending=[True, False]).unique(keys, keep="first")

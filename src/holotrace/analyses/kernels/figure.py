@@ -27,7 +27,7 @@ _PARTS = (
 
 
 def plot_kernels(result: Kernels, *, top: int = TOP_KERNELS, theme: Theme = "light") -> go.Figure:
-    """Draw the `top` kernels by summed time over all ranks; colours show the cores that they use.
+    """Draw the `top` kernels by summed time over all ranks; colours show which cores the kernels use.
 
     >>> import holotrace
     >>> from holotrace.testing import small_job

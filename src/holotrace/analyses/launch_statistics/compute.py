@@ -65,7 +65,7 @@ class LaunchStatistics(Result):
         call_count              int64    calls that launched device work
         kernel_count            int64    kernels, copies and memsets with a known launch
         total_call_ns           int64    time in these calls; a call counts once, even if it launched several kernels
-        mean_call_ns            float64  null if there are no launches; this also holds for the next two columns
+        mean_call_ns            float64  null if there are no launches, as are the next two columns
         median_launch_delay_ns  float64  from the end of the call to the start of the work; negative if the work starts before
                                          the call ends
         max_launch_delay_ns     int64
@@ -77,8 +77,8 @@ class LaunchStatistics(Result):
     per_call   one row per rank and launching function, sorted by rank, the largest total_call_ns first; the columns of per_rank
                without `unknown_launch_count`, and with `call` (str) after `rank`
 
-    lengths    histogram of the costly launches by the length of the kernel, the call or the delay, with bins that
-               begin at 0, 1, 2, 5, 10, 20 … ns; empty bins are left out:
+    lengths    histogram of each kind of costly launches: short kernels by the length of the kernel, slow calls by that
+               of the call, and late starts by the delay; bins begin at 0, 1, 2, 5, 10, 20 … ns; empty bins are left out:
 
         rank          int32
         measure       str    short_kernel, slow_call, late_start, in this order
@@ -193,7 +193,7 @@ def _one_rank(rank_trace: RankTrace, *, cutoffs: _Cutoffs, include_launches: boo
 
 
 def launched_calls(rank_trace: RankTrace) -> pl.DataFrame:
-    """Return the rows of `launched_work` that have a launch, with call_ns, kernel_ns and launch_delay_ns (int64)."""
+    """Return the rows of `launched_work` with a known launch; add call_ns, kernel_ns and launch_delay_ns (int64)."""
     launch_end_ns = pl.col("launch_end_ns")
     known = launched_work(rank_trace).drop_nulls("launch_index")
     return known.with_columns(
@@ -206,7 +206,7 @@ def launched_calls(rank_trace: RankTrace) -> pl.DataFrame:
 def in_order_of_calls(rank_trace: RankTrace, launched: pl.DataFrame) -> pl.DataFrame:
     """Return the columns of `launched_calls` that describe a launch, sorted by start of the call.
 
-    The string id `operator_name` names the innermost operator around the call.
+    The added column `operator_name` is the string id of the innermost operator around the call.
     """
     operators = of_work(launching_operator(rank_trace), launched)["operator_name"]
     # The sort is stable: the work of one call stays sorted by start, then by position in the file.
@@ -215,7 +215,7 @@ def in_order_of_calls(rank_trace: RankTrace, launched: pl.DataFrame) -> pl.DataF
 
 
 def _judged(launched: pl.DataFrame, cutoffs: _Cutoffs) -> pl.DataFrame:
-    """Add a boolean column for each of the `MEASURES`, and `is_first`: whether the row is the first row of its call."""
+    """Add a boolean column for each of the `MEASURES`, and `is_first`, which marks the first row of each call."""
     is_first, is_slow = pl.col("launch_index").is_first_distinct(), pl.col("call_ns") > cutoffs.slow_call_ns
     return launched.with_columns(
         is_first.alias("is_first"),
@@ -245,7 +245,7 @@ def _per_call(rank_trace: RankTrace, launched: pl.DataFrame) -> pl.DataFrame:
 
 
 def _lengths(launched: pl.DataFrame, measure: str) -> pl.DataFrame:
-    """Count the costly launches of one kind in bins, by the length of the kernel, the call or the delay."""
+    """Count the costly launches of one kind in bins of the length that makes them costly (`_LENGTH`)."""
     lengths = launched.filter(measure)[_LENGTH[measure]].to_numpy()
     counts = np.bincount(np.searchsorted(_EDGES, lengths, side="right") - 1)[: len(_EDGES) - 1]
     filled = np.flatnonzero(counts)

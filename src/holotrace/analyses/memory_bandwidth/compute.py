@@ -18,7 +18,7 @@ from holotrace.store.plan import Plan
 from holotrace.store.trace import RankTrace, Trace
 
 SHORTEST_COPY_NS = 1_000
-"""Copies with a recorded duration of 0 ns are assumed to take this long, the resolution of the clocks that timed them."""
+"""Copies with a recorded duration of 0 ns are assumed to take this long: their clocks cannot resolve shorter times."""
 
 _LINK = ("device", "name")
 _BYTES_OF_A_GB = 1_000_000_000
@@ -55,7 +55,8 @@ class MemoryBandwidth(Result):
         min_bytes_per_s, max_bytes_per_s                         int64
         p25_bytes_per_s, median_bytes_per_s, p75_bytes_per_s     float64
 
-    change_weighted  the same statistics without weights, over the bandwidths above 0 after each change, as in HTA:
+    change_weighted  the same statistics, computed as in HTA: the bandwidth after each change counts once, however long
+               it lasts, and bandwidths of 0 do not count:
 
         rank, device, name                                       as above
         change_count, min_bytes_per_s, max_bytes_per_s           int64
@@ -155,7 +156,7 @@ def _bytes_per_second() -> pl.Expr:
 def _series(rank: int, copies: pl.DataFrame) -> pl.DataFrame:
     """Return the bandwidth after each change.
 
-    One cumulative sum over all devices is enough, because it returns to 0 after the last copy of each device.
+    One cumulative sum over all devices is enough, because it returns to 0 after the last copy of each kind on a device.
     """
     begun, ended = (
         copies.select(

@@ -96,7 +96,7 @@ def _top(line: pl.DataFrame) -> int:
 
 
 def _peak(line: pl.DataFrame) -> tuple[float, int]:
-    """Return when the allocated memory is highest, in ms, and how many bytes are then allocated."""
+    """Return the time of the peak of allocated memory in ms, and the size of this peak in bytes."""
     place = line["allocated_bytes"].arg_max() or 0
     return float(line["time_ms"][place]), int(line["allocated_bytes"][place])
 
@@ -107,7 +107,7 @@ def _of_device(series: pl.DataFrame, row: dict[str, Any], origin: Any) -> pl.Dat
 
 
 def _lines(row: dict[str, Any], series: pl.DataFrame, color: str, size: int) -> list[go.Scatter]:
-    """Draw the allocated and, if known, the reserved memory with a mark at the peak, under one legend entry."""
+    """Draw allocated memory with a mark at its peak and, if known, reserved memory, all under one legend entry."""
     name = f"rank {row['rank']} · {row['device_type']}" + (f" {row['device']}" if row["device"] >= 0 else "")
     lines = [_line(name, series, "allocated_bytes", {"width": 1.5, "color": color}, size)]
     if series["reserved_bytes"].max():

@@ -39,7 +39,7 @@ class Modules(Result):
         call_count                int64
         operator_call_count       int64  operators that the module calls directly, not inside another operator or module
         host_total_ns             int64  summed over the calls
-        host_self_ns              int64  time outside operators, annotations, runtime calls and inner modules: Python
+        host_self_ns              int64  time in Python, outside operators, annotations, runtime calls and inner modules
         device_total_ns           int64  summed durations of kernels, copies and memsets launched inside, even if they overlap
         device_self_ns            int64  part of device_total_ns not launched inside an inner module
         backward_host_total_ns    int64  time on autograd's threads in the backward pass of the operators called inside

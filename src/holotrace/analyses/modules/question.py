@@ -19,7 +19,10 @@ QUESTION = Analysis(
         ),
         ("operators", "calls directly in the module, not inside another operator or module"),
         ("device, itself", "work that the module itself launched; with inner: also work of the modules inside it"),
-        ("host, itself", "time in the module outside operators, annotations, inner modules and runtime calls: Python"),
+        (
+            "host, itself",
+            "time in the module's Python code, outside operators, annotations, inner modules and runtime calls",
+        ),
         ("backward", "the backward operators that the profiler links to the operators of the module's forward calls"),
     ),
     options=(COMPAT,),

@@ -38,7 +38,7 @@ class OperatorKernels(Result):
         rank                        int32
         operator                    str      innermost operator around the launches
         kernels                     str      names in the order of their launches, joined by ` -> `
-        call_count                  int64    calls of the operator that launched this sequence
+        call_count                  int64    operator calls that launched this sequence
         kernel_ns                   int64    summed kernel time of these calls
         mean_operator_to_launch_ns  float64  from the start of the operator to the start of its first launch
         mean_launch_to_kernel_ns    float64  from the start of the first launch to the start of the kernel that it launched
@@ -192,7 +192,7 @@ def _kernels(direction: str, chosen: pl.Expr) -> tuple[pl.Expr, pl.Expr]:
 def _forward_rows(
     rank_trace: RankTrace, stacks: pl.DataFrame, operators: np.ndarray[tuple[int], np.dtype[np.int64]]
 ) -> tuple[np.ndarray[tuple[int], np.dtype[np.int64]], np.ndarray[tuple[int], np.dtype[np.bool_]]]:
-    """Return the row of each operator's forward operator, and whether the operator is a backward operator."""
+    """Return, for each operator, the row of the forward operator it counts toward, and whether the operator is backward."""
     links = forward_of(rank_trace)
     forward_of_row = np.full(stacks.height, NO_PARENT, np.int64)
     forward = rows_of_events(stacks, links["forward_index"])

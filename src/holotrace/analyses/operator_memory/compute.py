@@ -190,7 +190,7 @@ def _typed(rank_trace: RankTrace, table: pl.DataFrame, schema: dict[str, type[pl
 
 
 def _owned_events(rank_trace: RankTrace, nodes: pl.DataFrame, attribution: Attribution) -> pl.DataFrame:
-    """Return the memory events with the nodes of their operator and of this operator's caller; -1 if there is none."""
+    """Add the innermost node around each memory event, its operator and the operator's caller; -1 if there is none."""
     innermost = attribution.nodes_of_memory_events(rank_trace)
     parent = np.append(nodes["parent"].to_numpy(), NO_PARENT)
     is_counted = np.append(nodes["is_counted"].to_numpy(), False)
@@ -251,7 +251,7 @@ def _per_operator(
 
 
 def _around(nodes: pl.DataFrame, changes: pl.DataFrame, attribution: Attribution) -> pl.DataFrame:
-    """Repeat each change for its operator and for the operators around it, once for each distinct name."""
+    """Repeat each row of `changes` for its operator and all operators around it, but only once per operator name."""
     parent, is_counted = nodes["parent"].to_numpy(), nodes["is_counted"].to_numpy()
     rows, at = np.arange(changes.height), changes["operator"].to_numpy()
     change_rows, operators = [rows[:0]], [at[:0]]
@@ -268,7 +268,7 @@ def _around(nodes: pl.DataFrame, changes: pl.DataFrame, attribution: Attribution
 
 
 def _unreleased(nodes: pl.DataFrame, blocks: pl.DataFrame, window: TimeWindow) -> pl.DataFrame:
-    """Return, by device and name, the bytes of blocks that were allocated but not released in the window."""
+    """Return, by device and operator name, the size of all blocks allocated in the window but not released in it."""
     stays = blocks.filter(window.holds("allocated_ns") & ~window.holds("released_ns").fill_null(value=False))
     names = gathered(nodes["name"], stays["operator"].fill_null(NO_PARENT).to_numpy()).alias("name")
     return (

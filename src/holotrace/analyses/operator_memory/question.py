@@ -23,7 +23,7 @@ QUESTION = Analysis(
         ),
         (
             "net, itself",
-            "memory that the operator itself allocates, minus all memory that it frees, including memory of other operators",
+            "memory that the operator itself allocates, minus all memory that it frees, even if another operator allocated it",
         ),
         ("block", "memory from an allocation to the next free of the same address on the same device"),
         ("calls", "all calls of the operator, including calls that allocate nothing"),

@@ -69,7 +69,7 @@ class Operators(Result):
                                     int64    parts of device_total_ns and device_self_ns in kernels whose names do not show which
                                              cores they use
         tensor_core_unknown_total_fraction, tensor_core_unknown_self_fraction
-                                    float64  these times divided by device_total_ns and device_self_ns
+                                    float64  these two times as shares of device_total_ns and of device_self_ns
         has_call_stack              bool     whether at least one call has a recorded call stack
 
     per_input_shape  the same columns per operator and input shapes, plus
@@ -182,7 +182,7 @@ def _described(rank_trace: RankTrace, nodes: pl.DataFrame, attribution: Attribut
 
 
 def _owned_work(rank_trace: RankTrace, attribution: Attribution) -> pl.DataFrame:
-    """Return the start, the end, the device and the launching node of all device work."""
+    """Return the launching node, the device, the start and the end of each kernel, copy or memset."""
     owners = attribution.device_owner(rank_trace)
     return owners.join(device_rows(rank_trace), on="event_index", maintain_order="left").select(
         "node", "device", "start_ns", "end_ns"

@@ -17,7 +17,7 @@ QUESTION = Analysis(
         ),
         (
             "device, with inner",
-            "the same, plus the work of operators inside it; work in nested calls of one operator counts in each call",
+            "the same, plus the work of operators inside it; if an operator calls itself, the inner work counts in both calls",
         ),
         ("device busy", "time in which at least one kernel, copy or memset of the operator itself runs"),
         ("host, itself", "time in the operator outside inner operators, and outside runtime and driver calls"),

@@ -28,7 +28,7 @@ def answer(result: Parallelism) -> str:
 
 
 def _waiting(axis: dict[str, Any]) -> str:
-    """Say how much of the exposed time of an axis is waiting, and how much is unknown."""
+    """Say what share of an axis's exposed time is waiting, and for what share this is unknown."""
     exposed_ns, unmatched_ns = axis["exposed_ns"], axis["unmatched_ns"]
     if unmatched_ns == exposed_ns:
         return "the waiting time is unknown, because no call was recorded on more than one rank"

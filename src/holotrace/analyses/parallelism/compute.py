@@ -77,9 +77,9 @@ class Parallelism(Result):
         exposed_ns    int64  time in which the rank communicates but does not compute; the sum of the three times below
         wait_ns       int64  waiting for other ranks
         transfer_ns   int64  moving data
-        unmatched_ns  int64  time in calls that no other rank recorded, so it may be waiting or moving data
+        unmatched_ns  int64  time in calls that no other rank recorded: waiting or moving data
 
-    per_step         the same by step, without call_count: rank, step (null if none), axis, exposed_ns and its parts
+    per_step         the same by step, without call_count: rank, step (null outside steps), axis, exposed_ns and its parts
 
     per_module       the same over all ranks, by the module that requested the communication, the longest first:
 
@@ -113,7 +113,7 @@ class Parallelism(Result):
         received_tokens     int64
         imbalance           float64  tokens received for this rank's experts, divided by the group's mean
         product_count       int64    grouped matrix products
-        computed_tokens     int64    rows of these products; a token that is in several products counts in each of them
+        computed_tokens     int64    rows of these products; a token counts once for each product that contains it
         expert_count        int64    largest number of experts in one product
         computed_imbalance  float64  computed_tokens divided by the group's mean
 
