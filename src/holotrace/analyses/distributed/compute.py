@@ -73,7 +73,7 @@ class Distributed(Result):
         collective_ns       int64    time in which at least one call runs
         mean_collective_ns  float64  collective_ns / call_count
         matched_count       int64    calls that were matched with a call on another rank
-        transfer_ns         int64    time in which data moves for at least one matched call; null if none is matched
+        transfer_ns         int64    time in which data moves for at least one matched call; null if no call is matched
         mean_transfer_ns    float64  transfer_ns / matched_count
 
     findings       collectives that were ignored or could not be compared
@@ -115,9 +115,9 @@ def distributed(trace: Trace, *, compat: Compat | None = None, executor: Executo
 
     Args:
         trace: the job.
-        compat: "torch_tb_profiler" counts like the TensorBoard plugin: it finds five collectives by the names of host
-            events, finds their kernels by external id, matches the n-th collectives of all ranks, and takes the shortest
-            duration as the transfer time.
+        compat: "torch_tb_profiler" counts like the TensorBoard plugin: it finds five kinds of collectives by the names
+            of host events, finds their kernels by external id, matches the n-th collectives of all ranks with each
+            other, and takes the shortest duration as the transfer time.
         executor: processes each rank.
 
     Raises:
@@ -256,7 +256,7 @@ def _per_operation(ranges: pl.DataFrame) -> pl.DataFrame:
 
 
 def _devices(rank_trace: RankTrace, attribution: Attribution) -> pl.DataFrame:
-    """Return one row per device that the rank used, or one row without a device, with the host and the process."""
+    """Return one row per device that the rank used, with host and process; if it used none, a row without device."""
     devices = described_devices(rank_trace, attribution.used_devices(rank_trace))
     rows = devices if len(devices) else pl.DataFrame([{"device": None}], schema=devices.schema)
     host, process = attribution.host_and_process(rank_trace)

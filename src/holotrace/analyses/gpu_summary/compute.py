@@ -40,7 +40,7 @@ _METRICS = (
 )
 _KNOWN = pl.col("sm_efficiency_known_fraction")
 _NEARLY_ALL = 0.99
-"""If at least this share of the launch shapes is known, no finding mentions the unknown shapes."""
+"""If SM efficiency is known for this share of the time with kernels, no finding mentions unknown launch shapes."""
 
 _PER_DEVICE = pl.Schema(
     {
@@ -132,7 +132,8 @@ def gpu_summary(
     Args:
         trace: the job.
         parts: number of equal intervals of the time series.
-        compat: "torch_tb_profiler" gives the numbers of PyTorch's TensorBoard plugin, for the same time intervals as the plugin.
+        compat: "torch_tb_profiler" gives the numbers of PyTorch's TensorBoard plugin. `series` then has the plugin's
+            time intervals, and `parts` is ignored.
         executor: processes each rank.
 
     Raises:
@@ -193,7 +194,8 @@ def _one_device(
 ) -> tuple[pl.DataFrame, pl.DataFrame]:
     """Return a device's metrics: a row for the whole time, from `moments[0]` to `moments[1]`, and a row for each interval.
 
-    For the whole time, the tensor-core fraction is computed from the kernels in `asked`.
+    In the row for the whole time, the tensor-core fraction is computed only from the kernels in `asked`, including
+    those outside this time.
     """
     sums = _sums(kernels, moments, attribution.kernels_of_unknown_size(kernels), replays)
     device = kernels.item(0, "device")

@@ -42,7 +42,7 @@ def _say(cases: Sequence[RankCase]) -> Said:
     words = cases[0].words
     return Said(
         f"activation checkpointing computes forward operators a second time ({percent_text(words['share'])} of {words['of']})",
-        "If memory allows, checkpoint fewer blocks, or compute only cheap operators again (selective checkpointing: "
+        "If memory allows, checkpoint fewer blocks, or recompute only cheap operators (selective checkpointing: "
         "torch.utils.checkpoint.create_selective_checkpoint_contexts).",
     )
 

@@ -131,7 +131,7 @@ def _findings(result: Diagnosis, replays: Mapping[int, Sequence[_Replay]]) -> pl
 def _is_refuted(row: Mapping[str, Any]) -> bool:
     """Return whether a late rank costs almost nothing, or has a cost that varies so much that chance may explain it.
 
-    A finding with a known line of code is not considered chance, even if the line is slow only now and then.
+    A cost with a known line of code is not attributed to chance, even if the line is slow only now and then.
     """
     if row["rule"] != _RULE or row["basis"] != "what-if":
         return False

@@ -26,7 +26,7 @@ _MOST_SCALED = 2.0
 
 
 class _Step(NamedTuple):
-    """A steady step that can be replayed: its graph and Python functions, an unchanged replay, and its duration."""
+    """A steady step that can be replayed: its graph and Python functions, an unchanged replay and its length."""
 
     graph: PathGraph
     functions: pl.DataFrame
@@ -48,8 +48,8 @@ class Predictions(NamedTuple):
 def predictions(evidence: RankEvidence, cases: Sequence[tuple[Rule, Case, Claim]]) -> Predictions:
     """Replay a step of the rank once for each of the costliest cases, each time without the cause of this case.
 
-    The saved time is None for all other cases, for cases without a change, and if an unchanged replay does not reproduce the
-    step.
+    The saved time is None for all other cases, and for cases without a `change`. It is None for all cases if an
+    unchanged replay does not reproduce the step.
     """
     saved: list[float | None] = [None] * len(cases)
     rows = [row for row, (_, case, claim) in enumerate(cases) if case.change is not None and claim.claimed_ns > 0]
@@ -80,7 +80,7 @@ def in_mean_step(evidence: RankEvidence, case: Case, saved_ns: float, end_ns: in
 
 
 def _step(evidence: RankEvidence) -> _Step | None:
-    """Return the second-to-last step; None if its replay is more than 3 % longer or shorter."""
+    """Return the second-to-last step; None if its unchanged replay is over 3 % longer or shorter than the recording."""
     with suppress(HolotraceError):
         graph = critical_path_graph(evidence.rank_trace)
         replay = unchanged(graph.graph)

@@ -36,8 +36,9 @@ def upheld(evidence: RankEvidence, found: Sequence[tuple[Rule, Case]]) -> list[t
             _is_idle(evidence, whole) and _is_refuted(evidence, rule, claim, saved_ns)
         ):
             if saved_ns is not None and predicted.end_ns is not None:
-                # Scale `case`, not `whole`: in `whole`, all time that is saved beyond `case` is in the first steps,
-                # although it may have been lost in any step.
+                # Scale the saving to the mean step by the time of `case`, not of `whole`. The time that `whole` adds
+                # consists of the earliest intervals of `case.further`, so it is in the first steps, although it may
+                # have been lost in any step.
                 saved_ns = in_mean_step(evidence, case, saved_ns, predicted.end_ns)
             kept.append((rule, whole, saved_ns))
     return kept

@@ -44,8 +44,8 @@ def small_grids(evidence: RankEvidence) -> Iterator[Case]:
     """Yield a case for each kernel of 10 µs or more that has less than one block for every two SMs."""
     shaped = with_launch_shapes(evidence.rank_trace, evidence.costed)
     is_small = (pl.col("blocks_per_sm") < _FEW_BLOCKS) & (DURATION >= _LONG_NS)
-    # With one block per SM, the kernel's time would fall in proportion to the blocks per SM, but not below its lower
-    # bound.
+    # If one block ran on every SM, the kernel's time would fall to its duration times its blocks per SM (less than 1),
+    # but not below its lower bound.
     least = pl.max_horizontal(DURATION * pl.col("blocks_per_sm"), FLOOR / BEST_BANDWIDTH)
     alone = _share_alone(evidence.kernels, small := shaped.filter(is_small))
     rows = small.with_columns(saved_ns=(DURATION - least).clip(lower_bound=0) * alone)
@@ -86,8 +86,8 @@ def low_occupancy(evidence: RankEvidence) -> Iterator[Case]:
     ).with_columns(**limits)
     blocks = pl.min_horizontal("by_registers", "by_shared_memory", "by_threads", pl.lit(_MOST_BLOCKS))
     occupancy = (blocks * pl.col("threads") / pl.col("most_threads")).alias("occupancy")
-    # More warps hide more latency. At best, the kernel's time falls in proportion to the number of warps, down to its
-    # lower bound.
+    # More warps hide more latency. At best, twice as many warps halve the kernel's time, but not below its lower
+    # bound.
     least = pl.max_horizontal(DURATION * pl.col("occupancy") / _ENOUGH_OCCUPANCY, FLOOR / BEST_BANDWIDTH)
     low = candidates.with_columns(occupancy).filter(pl.col("occupancy") <= _LOW_OCCUPANCY)
     rows = low.with_columns(saved_ns=(DURATION - least).clip(lower_bound=0))
@@ -124,7 +124,7 @@ def _limit(row: dict[str, Any]) -> str:
 
 
 def tiny_kernels(evidence: RankEvidence) -> Iterator[Case]:
-    """Yield a case for kernels below 5 µs and the short gaps before them; most of this time is fixed cost."""
+    """Yield a case for kernels shorter than 5 µs and the short gaps before them; most of this time is fixed cost."""
     tiny = evidence.costed.filter((pl.col("kernel_kind") == KernelKind.COMPUTATION) & (DURATION < _TINY_NS))
     # At best, fusing tiny kernels into large ones leaves only the lower bound of their time.
     rows = tiny.with_columns(

@@ -78,7 +78,7 @@ def _emptying_calls(evidence: RankEvidence) -> int:
 
 
 def _in_steps(evidence: RankEvidence, starts: pl.Series) -> int:
-    """Count how many of these times are in steady steps."""
+    """Count how many of the calls that begin at `starts` are in steady steps."""
     first, last = (np.searchsorted(np.sort(starts.to_numpy()), side) for side in evidence.step_windows)
     return int((last - first).sum())
 
@@ -125,7 +125,7 @@ def _without_cost(device: dict[str, Any], value: float, words: dict[str, Any]) -
 
 
 def _holders(evidence: RankEvidence, device: dict[str, Any]) -> list[tuple[str, int]]:
-    """Return the operators that allocated most of the memory in use at the peak, each with its bytes."""
+    """Return the operators that allocated most of the memory in use at the peak, each with the bytes it allocated."""
     at_peak = memory_timeline().one_rank(evidence.rank_trace).at_peak
     here = at_peak.filter((pl.col("device_type") == device["device_type"]) & (pl.col("device") == device["device"]))
     return list(here.head(_MOST_NAMED).select("operator", "bytes").iter_rows())
@@ -169,7 +169,7 @@ def _say_limit(cases: Sequence[RankCase]) -> Said:
 
 
 def _reserved_text(words: Mapping[str, Any]) -> str:
-    """Say how much memory the allocator reserves in blocks that no tensor uses; "" if this is unknown or too little."""
+    """Say how much memory the allocator reserves in blocks that no tensor uses; "" if unknown or too little to show."""
     unused = (words["reserved_bytes"] or 0) - words["peak_bytes"]
     if unused < _LEAST_UNUSED * words["capacity_bytes"]:
         return ""

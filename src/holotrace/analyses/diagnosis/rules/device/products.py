@@ -70,7 +70,7 @@ def unaligned_products(evidence: RankEvidence) -> Iterator[Case]:
 
 
 def _unaligned_row(inputs: CallInputs) -> dict[str, int] | None:
-    """Return the length of unaligned rows, and the number of which it should be a multiple; None if all are aligned."""
+    """Return the length of unaligned rows, and the number that should divide it; None if all rows are aligned."""
     matrices = [index for index, dims in enumerate(inputs.dims) if _is_matrix(dims)][-2:]
     for index in matrices:
         size = element_bytes(str(inputs.types[index])) if index < len(inputs.types) else None
@@ -89,7 +89,7 @@ def _is_matrix(dims: object) -> bool:
 
 
 def _row_length(inputs: CallInputs, index: int) -> int | None:
-    """Return the distance between two rows (or between two columns, if columns are contiguous) in elements."""
+    """Return the distance in elements between two rows (or between two columns, if columns are contiguous)."""
     dims, strides = inputs.dims[index], inputs.strides[index] if index < len(inputs.strides) else None
     if not _is_matrix(strides):
         return dims[-1]  # type: ignore[index,no-any-return]
@@ -150,7 +150,7 @@ def _faster_as(evidence: RankEvidence, device: Device, precision: str, instead_o
 
 
 def _saved_as(device: Device, precision: str, share: float) -> pl.Expr:
-    """Return the time saved if products reach this share of the peak rate of this precision."""
+    """Return the time saved if products run in `precision` and reach this share of the device's peak rate."""
     return (DURATION - floor_at(precision, device) / share).clip(0).fill_null(0)
 
 
@@ -181,7 +181,7 @@ def tensor_cores_unused(evidence: RankEvidence) -> Iterator[Case]:
 
 
 def _speedup(device: Device | None, precision: str) -> float:
-    """Return the largest speedup that the device's peak rates allow; 3 if it is smaller or the rates are unknown."""
+    """Return the largest speedup that the device's peak rates allow, but at least 3; 3 if the rates are unknown."""
     rates = device and (device.flops_per_s(precision, matrix=True), device.flops_per_s("float32", matrix=False))
     return max(_LEAST_SPEEDUP, rates[0] / rates[1]) if rates and rates[0] and rates[1] else _LEAST_SPEEDUP
 

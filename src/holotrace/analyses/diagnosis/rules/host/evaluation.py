@@ -1,4 +1,4 @@
-"""The rule about forward passes without gradients in each step, such as validation, in jobs that train on the host."""
+"""The rule about jobs that train on the host and run forward passes without gradients, such as validation, in steps."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ _MOST = 0.5
 def evaluation_in_steps(evidence: RankEvidence) -> Iterator[Case]:
     """Yield a case for the layers that training computes on the host without recording them for autograd.
 
-    PyTorch numbers the operators that run while gradients are enabled; operators under `no_grad` have no sequence
-    number.
+    PyTorch gives sequence numbers to operators that run while gradients are enabled, but not to operators under
+    `no_grad`.
     """
     if not evidence.computes_on_host:
         return
@@ -52,7 +52,7 @@ def evaluation_in_steps(evidence: RankEvidence) -> Iterator[Case]:
 
 
 def _numbered(evidence: RankEvidence, events: pl.Series) -> pl.Series:
-    """Return whether each event is inside an operator with a sequence number; nested operators may have none."""
+    """Return, for each event, whether it or an operator around it has a sequence number; nested ones may lack it."""
     recorded = evidence.rank_trace.table("operators", ["event_index", "sequence_number"])
     known = host_ranges(evidence.rank_trace)
     numbers = of_events(recorded, known.ranges["event_index"])["sequence_number"]

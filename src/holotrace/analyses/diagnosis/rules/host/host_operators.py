@@ -71,7 +71,7 @@ def host_copies(evidence: RankEvidence) -> Iterator[Case]:
 
 
 def _of_deepcopy(evidence: RankEvidence, case: Case, in_deepcopy: pl.DataFrame) -> Case:
-    """Add the rest of the time of `copy.deepcopy` to a function's copies, if most of them run inside it."""
+    """If most of a function's copies run inside `copy.deepcopy`, add the rest of its time to the case."""
     times = union_of(in_deepcopy)
     is_most = 2 * intersection_length(times, case.explained) >= covered_length(*case.explained)
     whole = union(*concatenated([times, case.explained]))

@@ -40,7 +40,7 @@ _OF_TRAINING = 0.02
 """A function that spends more than this share of its time in operators is part of training and cannot be moved elsewhere."""
 _WITH_WORKERS, _WITHOUT = "_MultiProcessingDataLoaderIter", "_SingleProcessDataLoaderIter"
 _LARGE_SHARE = 0.1
-"""Even shorter waits for data are reported if they take at least this share of the step."""
+"""Waits for data shorter than `_READY_NS` are also reported if they take at least this share of the step."""
 
 _NAMELESS = "<built-in method >"
 """A method that pybind11 recorded without its name."""
@@ -73,7 +73,7 @@ def garbage_collection(evidence: RankEvidence) -> Iterator[Case]:
 
 
 def slow_functions(evidence: RankEvidence) -> Iterator[Case]:
-    """Yield a case for each Python function that runs for long without an operator and keeps the devices idle.
+    """Yield a case for each Python function that keeps the devices idle, because it runs long without any operator.
 
     Other rules report short intervals of Python between operators, and functions that resume after a graph break. A
     library function is treated like a user function if the training code calls it and it runs hardly any operators.
@@ -216,7 +216,7 @@ def _cases(evidence: RankEvidence, pieces: pl.DataFrame, subject: str) -> Iterat
 
 
 def _largest(pieces: pl.DataFrame) -> dict[str, str | None]:
-    """Return the name, module and frame that take the most time."""
+    """Return the combination of name, module and frame that takes the most time."""
     time = (pl.col("end_ns") - pl.col("start_ns")).sum().alias("time_ns")
     sums = pieces.group_by("name", "module", "frame", maintain_order=True).agg(time)
     return sums.sort("time_ns", descending=True, maintain_order=True).row(0, named=True)
@@ -301,7 +301,7 @@ def _way_out(case: RankCase) -> str:
             "then work on the copy without the lock), or pass the data through a queue."
         )
     if case.words["pickles"]:
-        return "Exchange tensors instead of Python objects, which each rank pickles and unpickles, or exchange them less often."
+        return "Exchange tensors instead of Python objects, which each rank pickles and unpickles, or exchange objects less often."
     if case.words["writes"]:
         return "Write files less often, or in the background; for checkpoints, use torch.distributed.checkpoint.async_save."
     if case.place.module is not None:

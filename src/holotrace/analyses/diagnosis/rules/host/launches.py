@@ -50,9 +50,9 @@ _ADDED_NS = {
     _IN_OPERATORS: dict.fromkeys((EventKind.CPU_OP, *LAUNCH_KINDS), 3_000),
     _IN_PYTHON: {EventKind.PYTHON_FUNCTION: FUNCTION_NS},
 }
-"""Nanoseconds that a profiler adds to each host event of these kinds if it records Python functions. The keys are the
-causes of the idle time that this overhead lengthens. In half of the 24 jobs in examples/gpu whose devices idle even
-without the profiler, the measured delay is 0.9 to 1.7 times this estimate."""
+"""Nanoseconds that a profiler adds to each host event, by kind of event, if it records Python functions. The outer keys
+are the causes of the idle time that this overhead lengthens. The estimate was tested on 24 jobs in examples/gpu whose
+devices idle even without the profiler: in half of these jobs, the measured delay is 0.9 to 1.7 times the estimate."""
 
 OPTIMIZER = r"^(Optimizer\.step#|\[pl\]\[.*\]optimizer_step)"
 _LEAST_SHARE_ON_HOST = 0.05
@@ -101,7 +101,7 @@ def _computes_on_host(evidence: RankEvidence, pieces: pl.DataFrame, operator: st
 def _with_little_python(evidence: RankEvidence, case: Case, without_operators: Remove) -> Case:
     """Add the time of Python between operators to a case, if this time is too short for a separate finding.
 
-    A CUDA graph saves both the time of the operators and the time of Python.
+    One fix saves both: with a CUDA graph, neither the operators nor the Python between them run again.
     """
     overhead = next(python_overhead(evidence), None)
     if overhead is None or overhead.value >= _MUCH_PYTHON:
@@ -235,8 +235,8 @@ def graph_breaks(evidence: RankEvidence) -> Iterator[Case]:
     """Yield a case for the idle time between the compiled regions of a step, if each step runs several regions.
 
     After the last region, idle time counts only in functions whose names show that they resume after a graph break.
-    Idle time within regions also counts, up to the time that the devices were busy during earlier breaks: without these
-    breaks, the host would be ahead by that much.
+    Idle time within regions also counts, but only as much of it as the devices were busy during earlier breaks: without
+    these breaks, the host would be that far ahead of the devices.
     """
     regions = named_ranges(evidence, _BREAKS)
     names = evidence.rank_trace.texts(regions["name"])
@@ -254,7 +254,7 @@ def graph_breaks(evidence: RankEvidence) -> Iterator[Case]:
 
 
 def _between(evidence: RankEvidence, regions: Intervals) -> Intervals:
-    """Return the times between the regions of each step, and the idle time within regions that these breaks cause.
+    """Return the graph breaks (the times between the regions of a step), and the idle time that they cause later.
 
     While the devices have queued work, a break delays only the host. Without the break, the host would be ahead by as
     long as the devices were busy during the break. Therefore, up to this much idle time within the next regions counts,
@@ -287,7 +287,7 @@ def _leads_ns(step: _Times, busy_ns: _Times, idle_ns: _Times) -> _Times:
 
 
 def _after_idle(idle: Intervals, length_ns: _Times) -> _Times:
-    """Return when the total idle time reaches each of these lengths; if never, when the last idle time ends."""
+    """Return, for each length, when the total idle time reaches it; if it never does, when the last idle time ends."""
     starts, ends = idle
     if not len(starts):
         return np.zeros_like(length_ns)

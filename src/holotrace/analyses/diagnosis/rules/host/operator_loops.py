@@ -45,7 +45,7 @@ _ELEMENTS = r"^aten::(item|_local_scalar_dense|is_nonzero|select|unbind)$"
 """Operators that run when a script reads a tensor element by element."""
 
 _CONVERTS = r"^<built-in method (tensor|as_tensor|scalar_tensor)\b"
-"""PyTorch's functions that make a tensor of a Python number or list."""
+"""PyTorch's functions that make a tensor from a Python number or list."""
 
 _PLACE = ["module", "frame"]
 _OPERATOR = [*_PLACE, "name"]
@@ -146,7 +146,7 @@ def _loops_over_modules(evidence: RankEvidence, pieces: pl.DataFrame) -> Iterato
 
 
 def _repeated_modules(evidence: RankEvidence) -> pl.DataFrame:
-    """Return calls of modules that one call of a user function repeats: row, caller (a row), function, module."""
+    """Return module calls that repeat within one call of a user function: row, caller (a row), function, module."""
     known, texts = host_ranges(evidence.rank_trace), evidence.rank_trace.strings
     name = known.ranges["name"].to_numpy()
     is_python = (known.ranges["kind"] == EventKind.PYTHON_FUNCTION).to_numpy()
@@ -188,7 +188,7 @@ def _calls(evidence: RankEvidence, pieces: pl.DataFrame) -> pl.DataFrame:
 
 
 def of_the_backward_pass(evidence: RankEvidence) -> pl.DataFrame:
-    """Return the events (event_index) that the backward pass calls directly, such as DDP's copies of each gradient."""
+    """Return the events (event_index) whose innermost Python function is the backward pass, such as DDP's copies."""
     known = host_ranges(evidence.rank_trace)
     is_python = (known.ranges["kind"] == EventKind.PYTHON_FUNCTION).to_numpy()
     caller = itself_or_above(known.parent, is_python, np.arange(len(known.ranges)))
@@ -208,8 +208,9 @@ def _function_counts(evidence: RankEvidence) -> dict[str, int]:
 def _pieces_of_loop(pieces: pl.DataFrame, frame: str | None, looped: pl.DataFrame, *, converts: bool) -> pl.DataFrame:
     """Return the operators in a function's loop, the Python between them, and the backward pass of the modules in the loop.
 
-    Python is included only if the loop converts Python numbers to tensors (`converts`), or if it takes at least half of
-    the function's operator time; otherwise, the loop may be a small part of a training function.
+    Python is included only if the loop converts Python numbers to tensors (`converts`), if functions were not recorded
+    (`frame` is None), or if the operators in the loop take at least half of the time of all the function's operators.
+    Otherwise, the loop may be a small part of a training function, and most Python may run outside the loop.
     """
     of_frame = pieces.filter(pl.col("frame").eq_missing(pl.lit(frame, pl.String)))
     is_autograd = pl.col("name").str.starts_with(OF_AUTOGRAD).fill_null(value=False)

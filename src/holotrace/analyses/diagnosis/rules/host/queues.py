@@ -31,7 +31,7 @@ _LATE_NS = 100_000
 
 
 def late_starts(evidence: RankEvidence) -> Iterator[Case]:
-    """Yield a case for the idle time of at least 0.1 ms between the launch of work and its start."""
+    """Yield a case for the idle intervals of at least 0.1 ms between the launch of work and its start."""
     # Only the first kernel of a graph waits for the launch; the others wait for earlier kernels of the graph.
     launched = evidence.work.drop_nulls("launch_end_ns").sort("start_ns").unique("launch_index", keep="first")
     begins, ends = evidence.idle
@@ -60,9 +60,10 @@ def late_starts(evidence: RankEvidence) -> Iterator[Case]:
 def _reason(evidence: RankEvidence, waiting: pl.DataFrame) -> str:
     """Return why the GPU may have been busy for most of the time in `waiting`; "" if there is no reason to think so.
 
-    `before`: the time ends with the first recorded work of a stream, so work from before the recording may have run.
-    `graph`: the time ends with a graph replay, so nodes of the graph that the profiler lost may have run. `left_out`:
-    most launches and their work are missing from the file, so the missing work may have run.
+    `before`: the wait ends when the first recorded work of a stream starts, so the GPU may have run work that was
+    launched before the recording. `graph`: the wait ends when the first recorded kernel of a graph replay starts, so
+    earlier kernels of the graph may have run, but the profiler lost them. `left_out`: most launches and their work are
+    missing from the file, so the missing work may have run.
     """
     if calls_between_launches(evidence.rank_trace) is not None:
         return "left_out"
@@ -99,7 +100,7 @@ def host_falls_behind(evidence: RankEvidence) -> Iterator[Case]:
 
 
 def _has_backlog(evidence: RankEvidence, device_ns: int) -> bool:
-    """Return whether the devices are mostly busy in steps that take at most `device_ns`, which shows a backlog."""
+    """Return whether the devices have a backlog: whether they are busy for most of the steps of at most `device_ns`."""
     length_ns = pl.col("end_ns") - pl.col("start_ns")
     paced = union_of(evidence.steady.filter(length_ns <= device_ns))
     return covered_length(*intersection(evidence.busy, paced)) >= _MOST * covered_length(*paced)
@@ -171,7 +172,7 @@ def _say_behind(cases: Sequence[RankCase]) -> Said:
 def _say_profiler(_: Sequence[RankCase]) -> Said:
     return Said(
         "the GPU waits while the profiler itself works; without the profiler, steps are shorter",
-        "Record a longer warm-up (schedule(warmup=...)) and fewer events: without with_stack, record_shapes and "
+        "Use a longer warm-up (schedule(warmup=...)), and record fewer events: turn off with_stack, record_shapes and "
         "profile_memory where you do not need them.",
     )
 

@@ -238,7 +238,7 @@ RULES = (
         "idle time after the host waited for a stream or an event for a reason that no other rule covers",
         _IS_OTHER,
         "waits for a stream or an event",
-        "Let one stream wait for the other (stream.wait_event) instead of letting the host wait.",
+        "Make one stream wait for the other (stream.wait_event) instead of making the host wait.",
     ),
     Rule(
         "pageable_copy",

@@ -21,13 +21,14 @@ from holotrace.enrich.job_graph.causes.roles import CULPRIT, MOSTLY_PYTHON, NOT_
 
 _RUN_BACKWARD = "<built-in method run_backward>"
 _LATE_STEP = 0.25
-"""A rank counts as late in a step if its delay there costs at least this share of what its costliest delay costs."""
+"""A rank counts as late in a step if its delay in this step costs at least this share of the rank's costliest delay."""
 _ONE_CAUSE = 0.2
 """If the largest cause explains less than this share, the delay may be due to chance: a process that shares its cores with
 others is delayed at many lines of code.
 """
 _CHANCE = 0.05
-"""A rank is not to blame if one of several equal ranks would be the latest as often with at least this probability."""
+"""A rank is not to blame if chance may explain how often it is the latest: if all ranks were equally fast, some rank
+would be the latest in as many steps with at least this probability."""
 
 
 def blamed(evidence: JobEvidence) -> list[int]:
@@ -48,7 +49,7 @@ def delays_of(evidence: JobEvidence, rank: int) -> pl.DataFrame:
 
 
 def explained(evidence: JobEvidence, delays: pl.DataFrame) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return the largest cause of a rank's `delays`, and words that say how often the rank is late and how certain that is."""
+    """Return the largest cause of a rank's `delays`, and words such as the number of late steps."""
     own = with_own_share(evidence, delays).with_columns(pl.col("own_ns").round().cast(pl.Int64).alias("cost_ns"))
     cause = largest_causes(own).row(0, named=True)
     times_as_many = times_as_many_calls(evidence, cause["cause_rank"])

@@ -26,7 +26,7 @@ from holotrace.units import number_text, percent_text
 
 _SHARE = 0.05
 _LONGEST_TRANSFER = 3
-"""A transfer that takes more than this many times as long as the fast transfers of its size was probably delayed."""
+"""A transfer was probably delayed if it takes more than this many times as long as the fast transfers of equal size."""
 _FAST_QUANTILE, _FAST_MESSAGE_QUANTILE = 0.25, 0.05
 """The fastest quarter of the transfers counts as fast, but only the fastest twentieth of sends and receives, because a
 late receiver delays most sends."""
@@ -104,7 +104,7 @@ def _partial_axes(evidence: JobEvidence) -> set[str]:
 def _typical_shares(evidence: JobEvidence) -> dict[int, float]:
     """Return, for each rank, the fraction of its transfer time that remains if very slow transfers are capped.
 
-    A transfer that takes many times as long as other transfers of its size was delayed, for example by the sender's host.
+    If a transfer takes many times as long as others of equal size, it was delayed, for example by the sender's host.
     """
     if "collectives" not in evidence.results:
         return {}
@@ -252,7 +252,10 @@ def _most_frequent(causes: pl.DataFrame) -> dict[str, Any]:
 
 
 def _delays(rest: pl.DataFrame, step_count: int) -> dict[int, Delay]:
-    """Return each rank's mean delay per step: the longest wait of another rank for it, excluding waits for its work."""
+    """Return each rank's mean delay per step: the longest wait of another rank for it.
+
+    Waits that are due to more work are not included.
+    """
     not_work = rest.filter(~pl.col("cause").is_in(WORK))
     of_waiting = not_work.group_by("cause_rank", "step", "waiting_rank").agg(pl.col("own_ns").sum())
     longest = of_waiting.group_by("cause_rank", "step").agg(pl.col("own_ns").max())

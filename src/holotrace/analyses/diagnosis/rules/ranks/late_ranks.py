@@ -71,7 +71,7 @@ def late_ranks(evidence: JobEvidence) -> Iterator[JobCase]:
 
 
 def _innermost(alone: Mapping[str, int]) -> str | None:
-    """Return the innermost function that takes nearly as long as the outermost function, which thus does little else."""
+    """Return the innermost function that takes nearly as long as the outermost one, and so explains its time."""
     named = [name for name in alone if not re.search(NAMELESS, name)]
     nearly = [name for name in named if alone[name] >= _NEARLY * max(alone.values())]
     return nearly[-1] if nearly else None
@@ -131,7 +131,7 @@ def _say(cases: Sequence[RankCase]) -> Said:
 
 
 def _reason(words: Mapping[str, Any]) -> str:
-    """Return the words in front of the cause."""
+    """Return the words of the finding that lead to the cause."""
     if words["is_spread"]:
         return "for many small reasons, the largest of which is "
     return "because it needs longer for the same work, mostly for " if has_same_work(words) else "mostly because of "

@@ -17,7 +17,7 @@ def steps_of(causes: Any) -> int:  # noqa: ANN401 -- the result of wait_causes
 def mean_costs(
     evidence: JobEvidence, rows: pl.DataFrame, column: str, *, step_count: int | None = None
 ) -> dict[int, float]:
-    """Return the sum of a column per step, for each rank that has rows."""
+    """Return, for each rank that has rows, the sum of a column divided by the number of steps."""
     sums = rows.group_by("rank").agg(pl.col(column).sum(), pl.col("step").n_unique().alias("steps")).sort("rank")
     return {rank: total / (step_count or steps) for rank, total, steps in sums.iter_rows() if rank in evidence.ranks}
 

@@ -20,7 +20,8 @@ def with_own_share(evidence: JobEvidence, per_cause: pl.DataFrame) -> pl.DataFra
 
     While a rank waits in a collective, its device already runs the next work. The late rank runs the same work later, so it
     seems to compute more before the next collective. Work is therefore blamed only for the time by which the rank works longer
-    than the median of the other ranks in that step. If a rank has no other cause, its work is blamed for the whole delay.
+    than the median of the other ranks in that step. If this leaves nothing to blame for a rank's delays,
+    its work is blamed for all of them.
     """
     same = ["step", "cause_rank", "waiting_rank"]
     is_work = pl.col("cause").is_in(_DEVICE_WORK if _has_device_work(evidence) else _HOST_WORK)

@@ -69,7 +69,7 @@ def _for_larger_inputs(evidence: JobEvidence, per_cause: pl.DataFrame) -> pl.Dat
 
 
 def _larger(evidence: JobEvidence) -> pl.DataFrame:
-    """Return each step and rank with larger inputs than its median peer; peers make the same number of calls."""
+    """Return the steps in which a rank has larger inputs than its median peer; peers make the same number of calls."""
     rows = []
     steps = {step for rank in evidence.ranks.values() for step in rank.input_sizes}
     for step in sorted(steps) if not overloaded(evidence) else ():
