@@ -351,4 +351,4 @@ TABLES: dict[str, tuple[Column, ...]] = {
     ),
 }
 """The tables of one rank. The tables events, tracks, strings and metadata are complete; every other table has rows only
-for events with fields of that table."""
+for events that have at least one of its fields."""

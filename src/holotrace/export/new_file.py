@@ -48,7 +48,9 @@ def expect_page(path: Location, *, overwrite: bool) -> None:
 
 @contextmanager
 def new_file(target: Location, *, overwrite: bool = False) -> Iterator[BinaryIO]:
-    """Open a binary file, compressed if its name ends in `.gz`; it appears under this name only when the block ends.
+    """Open a binary file for writing, compressed if its name ends in `.gz`.
+
+    The file appears under its name only when the `with` block ends without an error.
 
     Raises:
         InvalidOptionError: see `expect_writable`.

@@ -59,7 +59,7 @@ def write_overlaid_trace(  # noqa: PLR0913 -- what to mark, and where to write
     compress_others: bool = True,
     overwrite: bool = False,
 ) -> None:
-    """Copy a rank's file and mark its most frequent kernel sequences: the calls, their launches and their kernels.
+    """Copy a rank's file and mark the calls, launches and kernels of its most frequent kernel sequences.
 
     A marked event has the arg `Patterns` with the value `{pattern: count}`; patterns longer than `LONGEST_LABEL` are shortened.
     Unless `compress_others` is set, all other events are copied byte by byte. Even large files need little memory.
@@ -89,7 +89,7 @@ def write_overlaid_trace(  # noqa: PLR0913 -- what to mark, and where to write
 
 
 def _marks(rank_trace: RankTrace, operator_name: str | None, min_kernel_count: int, top_count: int) -> Edits:
-    """Mark the most frequent sequences (the calls, their launches and their kernels); keep all other events."""
+    """Mark the calls, launches and kernels of the most frequent sequences; keep all other events."""
     calls = sequence_calls(rank_trace, operator_name=operator_name, min_kernel_count=min_kernel_count)
     patterns = sequence_patterns(rank_trace, calls).head(top_count).with_row_index("place")
     chosen = calls.join(patterns.select("name", "sequence", "place"), on=["name", "sequence"])

@@ -64,7 +64,7 @@ _SCHEMAS: dict[str, dict[str, type[pl.DataType]]] = {
         "activity": pl.UInt32,
     },
 }
-"""The tables of version 1; `binding` and `slack_ns` are the series of `PathGraph` with one value per node."""
+"""The tables of version 1. In a `PathGraph`, the columns `binding` and `slack_ns` of `nodes` are separate series."""
 
 _ROWS_OF = {
     ("nodes", "activity"): "activities",
@@ -75,7 +75,7 @@ _ROWS_OF = {
     ("segments", "edge"): "edges",
     ("segments", "activity"): "activities",
 }
-"""Columns of row numbers: {(table, column): the table with these rows}."""
+"""Columns that contain row numbers: {(table, column): the table to which the numbers refer}."""
 
 _UNREADABLE = (
     zipfile.BadZipFile,
@@ -173,7 +173,10 @@ def _read(source: Location) -> tuple[dict[str, Any], dict[str, pl.DataFrame]]:
 
 
 def _member(archive: zipfile.ZipFile, name: str) -> bytes:
-    """Return a member; reject compressed members: holotrace never writes any, and they might fill the memory."""
+    """Return the content of a member.
+
+    Compressed members are rejected: holotrace never writes any, and decompressing them might fill the memory.
+    """
     try:
         member = archive.getinfo(name)
     except KeyError:

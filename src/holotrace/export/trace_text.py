@@ -22,7 +22,7 @@ _ZSTD_READERS = ("compression.zstd", "backports.zstd", "zstandard")
 
 
 def pieces(path: Address) -> Iterator[bytes]:
-    """Yield the decompressed bytes of a file in order; a truncated compressed stream yields its readable part.
+    """Yield the decompressed bytes of a file in order; if a compressed file is truncated, yield its readable part.
 
     Raises:
         UnreadableTraceError: the file cannot be opened or read.

@@ -48,8 +48,8 @@ MOST_FIGURE_BYTES = 1_500_000
 """Maximum size of all figures together; the report omits the largest figures until the others fit."""
 
 MOST_ROWS = (200, 50, 10)
-"""Limits on the rows of a table: the report uses the first limit that makes the file small enough. If rows are omitted,
-a note gives their number and the command that prints all rows.
+"""Maximum numbers of rows per table: the report uses the first that makes the file small enough, or else the last. If
+rows are omitted, a note gives their number and the command that prints all rows.
 """
 
 MOST_REASONS = 12
@@ -152,9 +152,9 @@ def write_report(contents: Contents, path: Location) -> None:
 def render_report(contents: Contents) -> str:
     """Return the report as the text of an HTML file.
 
-    The page omits the largest figures if all figures exceed `MOST_FIGURE_BYTES`. It limits tables to the first number
-    of rows in `MOST_ROWS` that keeps the file within `MOST_BYTES`, or to the last number if none does. Notes say what
-    was omitted.
+    The page omits the largest figures if all figures together exceed `MOST_FIGURE_BYTES`. The number of rows per table
+    is limited to the first value in `MOST_ROWS` that keeps the file within `MOST_BYTES`, or to the last value if none
+    does. Notes say what was omitted.
     """
     figures = _fitting(_figures(contents.summary))
     for rows in MOST_ROWS:
@@ -277,7 +277,7 @@ def _figures_of(name: str, result: Result) -> Iterator[tuple[str, go.Figure]]:
 
 
 def _fitting(figures: dict[str, _Figure]) -> dict[str, _Figure]:
-    """Keep as many of the smallest figures as fit, and return them in their original order."""
+    """Keep figures from the smallest on, as many as fit, and return them in their original order."""
     sizes = {name: len(_json_in_html(figure.drawing)) for name, figure in figures.items()}
     rising = sorted(sizes, key=lambda name: sizes[name])
     totals = accumulate(sizes[name] for name in rising)
@@ -307,7 +307,7 @@ def _hash(script: str) -> str:
 
 
 def _script(text: str) -> str:
-    """Return a script with the line endings that a browser hashes; otherwise, the hash would not match."""
+    """Return a script with LF line endings, because browsers convert line endings before they compute the hash."""
     return text.replace("\r\n", "\n").replace("\r", "\n")
 
 

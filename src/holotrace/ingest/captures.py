@@ -71,9 +71,11 @@ class CaptureFiles:
         return CaptureFiles, (self.paths, self.cache, SILENT, self.named, self.reader_of)
 
     def of_rank(self, rank: int, texts: pl.Series) -> tuple[Capture, ...]:
-        """Return the captures for the batch sizes that occur in `texts`, the rank's strings.
+        """Return the captures that explain a rank's graph replays.
 
-        A rank without captures uses the captures of the lowest rank that has any.
+        For each batch size in `texts`, the rank's strings, these are the captures with the same batch size or, if there
+        are none, with the next larger one. Captures without a batch size are included too. If no batch size matches,
+        all captures are returned. A rank without captures uses the captures of the lowest rank that has any.
         """
         files = self._of_rank(rank)
         sizes = sorted({file.batch_size for file in files if file.batch_size is not None})
@@ -170,7 +172,7 @@ def _described(path: str, sizes: Mapping[str, int]) -> _File:
 
 
 def _details(path: str) -> dict[str, int]:
-    """Return the batch size of each capture that an `execution_details.json` lists, by file name."""
+    """Return {file name of a capture: its batch size} as listed in an `execution_details.json`."""
     listed = _json(path)
     rows = [row for row in listed if isinstance(row, dict)] if isinstance(listed, list) else []
     return {

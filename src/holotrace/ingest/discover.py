@@ -8,9 +8,9 @@ a file comes from the first of these that contains a rank:
     3. the collectives in the file, which name the rank that recorded them; this requires reading the whole file
     4. the next free number, in the natural order of the names (a2 before a10)
 
-In a folder or a pattern, several files may have the same rank, for example the recordings of a profiler schedule's
-cycles. In this case, only the newest of them is opened; the others are skipped with a message that says how to open
-them. In a list, two files with the same rank are an error.
+A folder or a pattern may contain several files of the same rank, for example if the profiler's schedule has several
+cycles. In this case, only the newest file is opened; the others are skipped with a message that says how to open them.
+If a list contains two files of the same rank, an error is raised.
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ _DERIVED_FILES = {
     re.compile(r"^overlaid_"): "a copy of a trace with a critical path or kernel sequences marked by an analysis",
 }
 _MEMORY_TIMELINE = re.compile(r'first element is "\[(-?\d+, [0-3], -?\d+, \d\]|\d{13,}, \d{13,})')
-"""The beginning of a file that `export_memory_timeline` wrote: the first raw event, or the times of the chart."""
+"""Matches the description of a file from `export_memory_timeline`, which begins with a raw event or a chart's times."""
 
 _A_MEMORY_TIMELINE = (
     "a memory timeline (export_memory_timeline); open the trace of the same recording (export_chrome_trace), which also "
@@ -119,8 +119,8 @@ def discover(source: TraceSource, read_rank: ReadRank) -> JobFiles:
     Raises:
         TraceNotFoundError: the path does not exist, or none of its files is a trace; the message lists the folder's
         content.
-        NotATraceError: a file that was named alone, in a list or in a dict is not a trace.
-        UnreadableTraceError: a file that was named alone, in a list or in a dict cannot be read.
+        NotATraceError: a file that was named explicitly (alone, in a list or in a dict) is not a trace.
+        UnreadableTraceError: a file that was named explicitly cannot be read.
         DuplicateRankError: two files of a list have the same rank.
     """
     if isinstance(source, Mapping):
@@ -302,7 +302,7 @@ def _expect_trace(path: str) -> int | None:
 
 
 def _no_file(path: str) -> str:
-    """Return why a path cannot be opened as a file (a broken link, a pipe or a device); empty if it can."""
+    """Return why a path cannot be opened as a file: it is a broken link, a pipe or a device. Empty if it can."""
     location = located(path)
     if isinstance(location, RemotePath):
         return ""

@@ -87,7 +87,7 @@ def _of_readable(rank_trace: RankTrace) -> FileHealth:
 
 
 def _origin(rank_trace: RankTrace, header: Header | None) -> RankOrigin:
-    """Return the first source of ranks, in the order of `holotrace.ingest.discover`, that contains this rank."""
+    """Return the source of this rank: the first that contains it, in the order of `holotrace.ingest.discover`."""
     rank = rank_trace.rank
     if header is not None and header.rank == rank:
         return "distributedInfo"

@@ -29,7 +29,9 @@ EXPANSION_VARIABLE = "HOLOTRACE_MOST_EXPANSION"
 """Environment variable: the highest accepted ratio of decompressed to compressed size; `MOST_EXPANSION` if unset."""
 
 MOST_EXPANSION = 100
-"""Default of the highest accepted ratio; traces have ratios of 10 to 50, files made to fill a disk 1,000 or more."""
+"""Default of the highest accepted ratio. Traces have ratios from 10 to 50; files that are made to fill a disk have
+ratios of 1,000 or more.
+"""
 
 _SMALL_BYTES = 256 << 20
 """Every file may decompress to this size, regardless of its ratio."""

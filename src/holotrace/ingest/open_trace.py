@@ -45,8 +45,9 @@ def open_trace(  # noqa: PLR0913 -- one argument per option
             `torch.profiler.profile`, its last recording is opened.
         ranks: open only these ranks.
         capture: recordings that show which operators launched the kernels of CUDA and HIP graphs: files or folders with
-            the trace of a capture, the trace of the same step without graphs, or annotations by graph node id. The
-            default is the recordings that vLLM and SGLang write next to a local trace; an empty list uses none.
+            the trace of a capture, the trace of the same step without graphs, or annotations by graph node id. By
+            default, the recordings that vLLM and SGLang write next to a local trace are used; with an empty list, none
+            are used.
         cache: where to keep the tables. True: in the user's cache folder, or in HOLOTRACE_CACHE_DIR if set; "beside":
             in `.holotrace_cache` beside the trace; a `pathlib.Path`: in this folder; the URL of a folder: in this
             folder, which several machines can share, and in the user's cache folder; False: only in memory.

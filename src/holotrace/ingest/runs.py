@@ -40,7 +40,7 @@ _State: TypeAlias = tuple[int, int, int | str]
 """Size, time of the last change, and inode or version of a file; if all are equal, the file has not changed."""
 
 _Content: TypeAlias = tuple[Hashable, dict[str, "_State | None"]]
-"""The identity of a folder, and the state of each entry in it (None for a subfolder)."""
+"""The identity of a folder, and {path of an entry: its state, or None for a subfolder}."""
 
 
 class _Inspected(NamedTuple):
@@ -77,7 +77,7 @@ class Recording:
 class Run:
     """The recordings in one folder, sorted by span and worker.
 
-    unreadable  files that look like recordings but cannot be read; a run may contain only such files
+    unreadable  files that look like recordings but cannot be read; some runs contain only such files
 
     >>> import holotrace
     >>> import tempfile
@@ -146,7 +146,7 @@ class RunChanges:
 
 @dataclass(frozen=True)
 class Runs:
-    """The runs in a folder, sorted by name, and the files that belong to no run, each with the reason.
+    """The runs in a folder, sorted by name, and the files that belong to no run, each with a reason.
 
     >>> import holotrace
     >>> import tempfile
@@ -374,7 +374,7 @@ def _in_span(recording: Recording, span: int) -> Recording:
 
 
 def _spans_by_time(workers: list[list[Recording]]) -> Callable[[Recording], int] | None:
-    """Return a function that finds a recording's span by its time; None if each worker's n-th recording is in span n.
+    """Return a function that finds a recording's span by time; None if span n contains each worker's n-th recording.
 
     A span contains the recordings that begin soon after its first recording. "Soon" means less than half the shortest
     interval between two recordings of one worker, so no worker has two recordings in a span.

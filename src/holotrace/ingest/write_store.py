@@ -44,7 +44,7 @@ class Ingested:
 
     store      address of the store
     written    ranks that were written
-    unchanged  ranks that were not written, because the store already had them from identical files
+    unchanged  ranks that were not written, because the store already contained them, read from identical files
     contents   everything that the store contains now
 
     >>> import holotrace

@@ -65,7 +65,7 @@ def scheme_of(url: str) -> str:
 
 
 def opened_filesystem(url: str, secret: Secret) -> tuple[AbstractFileSystem, str]:
-    """Return the file system, and the path in it.
+    """Return the file system of a URL, and the path in this file system.
 
     Raises:
         UnreachableError: an extra is missing, the scheme is unknown, or the credentials are invalid.

@@ -18,7 +18,7 @@ from platform import node
 _WRITER = re.compile(r"(?:(?P<machine>[0-9a-f]{8})-)?(?P<process>\d{1,9})-[0-9a-f]+")
 _NAME = re.compile(rf"(?:\.tmp-|holotrace-(?:sql-)?|\..*\.){_WRITER.pattern}(?:\.tmp)?", re.DOTALL)
 _OF_ANOTHER_MACHINE_AFTER_S = 86_400
-"""Seconds without a change after which a temporary file of another machine is considered left behind."""
+"""A temporary file of another machine is considered left behind if it has not changed for this number of seconds."""
 
 
 def writer() -> str:
@@ -53,7 +53,7 @@ def is_temporary(path: Path) -> bool:
 
 
 def is_left_behind(path: Path) -> bool:
-    """Return whether the writing process has ended or, if it ran elsewhere, whether the path is unchanged for a day."""
+    """Return whether the writer has ended or, if it ran on another machine, has not changed the path for a day."""
     match = _NAME.fullmatch(path.name)
     if match is None:
         return False
@@ -101,7 +101,7 @@ def _sweep_scratch(around: Path) -> None:
 
 @functools.cache
 def _machine() -> str:
-    """Return an id of machine, boot and container; processes with the same id see each other's process ids."""
+    """Return an id of this machine, boot and container; processes with the same id see each other's process ids."""
     parts = [node()]
     with suppress(OSError):
         parts.append(Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii"))

@@ -46,7 +46,7 @@ class RemoteFile(Protocol):
 
     @property
     def filesystem(self) -> tuple[AbstractFileSystem, str]:
-        """The file system of fsspec, and the path in it."""
+        """The fsspec file system of the URL, and the path in this file system."""
 
     def info(self) -> dict[str, Any]:
         """Return the file system's metadata for the file."""
@@ -116,7 +116,7 @@ class _InOrder:
 
 
 class _WebPage:
-    """Requests byte ranges if the server supports ranges; otherwise reads in order."""
+    """Requests byte ranges if the server supports them; otherwise reads the file in order."""
 
     def __init__(self, filesystem: AbstractFileSystem, path: str, size: int | None) -> None:
         self._parts = _InOrder(

@@ -22,7 +22,7 @@ _PAGES = ("http://", "https://")
 
 
 class _Parts(NamedTuple):
-    """The parts of a URL: `https://`, `host/folder/file`, and `?version=2` or `::s3://…`."""
+    """The parts of a URL, for example `https://`, `host/folder/file`, and `?version=2` or `::s3://…`."""
 
     scheme: str
     path: str
@@ -253,7 +253,7 @@ _OBJECT_STORES = {"s3", "s3a", "gs", "gcs", "az", "abfs", "abfss", "adl", "oss",
 
 
 def writes_at_once(filesystem: AbstractFileSystem) -> bool:
-    """Return whether this is an object store, in which files appear only when complete and folders do not exist."""
+    """Return whether this is an object store: it has no folders, and a file appears only when it is complete."""
     protocols = filesystem.protocol if isinstance(filesystem.protocol, list | tuple) else [filesystem.protocol]
     return not _OBJECT_STORES.isdisjoint(protocols)
 

@@ -22,7 +22,7 @@ _LOOK_UP_S = 0.2
 
 
 class RemoteStream:
-    """A file as a sequence of pieces for the native reader, fetched ahead.
+    """A file as a sequence of pieces, which are fetched before the native reader needs them.
 
     name        name of the file in messages
     byte_count  size of the file, 0 if unknown
@@ -89,7 +89,7 @@ class RemoteStream:
 
 @contextmanager
 def native_source(address: Address, *, ahead: bool = True) -> Iterator[Path | RemoteStream]:
-    """Yield a file as the native module accepts it: a path, or a stream that is released afterwards."""
+    """Yield a file in a form that the native module accepts: a path, or a stream that is released afterwards."""
     location = located(address)
     if not isinstance(location, RemotePath):
         yield location

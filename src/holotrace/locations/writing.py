@@ -20,11 +20,12 @@ if TYPE_CHECKING:
 
 @contextmanager
 def drafted(location: Path | RemotePath, *, replace: bool = True, sync: bool = True) -> Iterator[BinaryIO]:
-    """Open a file for writing; it appears, replacing any existing file, only when the block ends without an error.
+    """Open a file for writing; it appears under its name only when the `with` block ends without an error.
 
-    A local file is synced before it appears, so even a power cut leaves no partial file; `sync=False` skips the sync.
-    For a URL, the content is written to a temporary file, which is sent when complete. Some file systems can replace a
-    file only by removing it first; on these, `replace=False` keeps the existing file instead.
+    It then replaces any existing file. A local file is synced before it appears, so even a power cut leaves no partial
+    file; `sync=False` skips the sync. For a URL, the content is written to a temporary file, which is sent when
+    complete. Some file systems can replace a file only by removing it first; on these, `replace=False` keeps the
+    existing file instead.
 
     Raises:
         OSError: the file cannot be written; an UnreachableError for URLs. Nothing is left behind.
@@ -151,7 +152,7 @@ def _send(draft: Path, location: RemotePath, *, replace: bool) -> None:
 
 
 def _replacing(filesystem: AbstractFileSystem) -> dict[str, bool] | None:
-    """Return the options for `mv` to replace a file in one operation; None if the file system does not support this."""
+    """Return the options with which `mv` replaces a file atomically; None if the file system does not support this."""
     if type(filesystem).__module__.startswith("hdfs_native"):
         return {"overwrite": True}
     return {} if "local" in filesystem.protocol else None

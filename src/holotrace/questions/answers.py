@@ -10,7 +10,7 @@ from holotrace.units import duration_text
 
 
 class Largest(NamedTuple):
-    """The group of rows with the largest total: name, total, and share (0 to 1) of the sum over all rows."""
+    """The group of rows with the largest total: its name, total, and share (0 to 1) of the sum over all rows."""
 
     name: str
     total: float

@@ -41,7 +41,8 @@ class Analysis:
     alias        name of the command, if it differs from the folder's name
     most_rows    maximum number of rows of a table on the terminal
     needs        kinds of events; a trace with no events of these kinds has no data for the question
-    has_input    name of a function in `compute` that returns whether a rank has the input; empty if `needs` is enough
+    has_input    name of a function in `compute` that returns whether a rank has the required data; empty if `needs` is
+                 enough
     fewest_ranks a trace with fewer ranks has no data for the question
 
     The computation and the tables are imported when first used, because both need polars.
@@ -87,7 +88,7 @@ class Analysis:
 
     @property
     def plan(self) -> Callable[..., Plan[Any, Any]]:
-        """`plan(**options)` splits `compute` into a step per rank and a step over all ranks; comparisons have none."""
+        """`plan(**options)` splits `compute` into a step per rank and one over all ranks; comparisons have no plan."""
         function: Callable[..., Plan[Any, Any]] = self._module("compute").plan
         return function
 

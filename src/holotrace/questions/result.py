@@ -25,7 +25,7 @@ _MOST_FINDINGS = 5
 class Result(EqualByContent):
     """Base class of the questions' results; each result is a frozen dataclass of tables and `findings`.
 
-    The class is defined in the folder of its question, next to the modules of the answer, tables and figure.
+    The class is defined in the folder of its question, next to the modules that define its answer, tables and figure.
 
     >>> import holotrace
     >>> from holotrace.testing import small_job

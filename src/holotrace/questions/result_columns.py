@@ -25,7 +25,7 @@ _UNITS: tuple[tuple[str, Unit], ...] = (
     ("bytes_per_s", "bytes/s"),
     ("bytes", "bytes"),
 )
-"""Units by the ending of a column's name, for columns that a user's query defines."""
+"""The endings of column names, and the units that they indicate in columns that a user's query defines."""
 
 
 _UNIT_WORDS: dict[str, list[str]] = {"ns": [], "bytes": ["size"]}
@@ -46,7 +46,7 @@ class ResultColumn:
 
 
 def unit_of(column: str) -> Unit:
-    """Return the declared unit of a column or, for an undeclared column, the unit at the end of its name.
+    """Return the declared unit of a column or, for an undeclared column, the unit that the end of its name indicates.
 
     >>> unit_of("idle_fraction"), unit_of("my_own_bytes")
     ('0..1', 'bytes')

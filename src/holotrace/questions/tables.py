@@ -55,7 +55,7 @@ _PRINTED: Mapping[str, Callable[[float], str]] = MappingProxyType(
         "FLOP/s": lambda rate: f"{operations_text(rate)}/s",
     }
 )
-"""The formats of numbers, by the unit of their column."""
+"""The functions that format numbers, by the unit of the column."""
 
 _OFTEN_SMALL = ("mfu_fraction", "hfu_fraction")
 """Fractions that are often so small that they are printed with two decimals: 0.03 % instead of 0.0 %."""
@@ -82,7 +82,11 @@ class Cell:
 
 @dataclass(frozen=True)
 class PrintedTable:
-    """A table ready to print; `left_out` counts omitted rows; `chosen_by` is the heading of the ranking column."""
+    """A table ready to print.
+
+    `left_out` is the number of omitted rows. If rows are omitted, `chosen_by` is the heading of the column by which the
+    remaining rows were chosen.
+    """
 
     caption: str
     headings: tuple[str, ...]
@@ -156,7 +160,7 @@ def known_columns(table: pl.DataFrame) -> pl.DataFrame:
 
 
 def with_bounds(table: pl.DataFrame, share: str, unknown: str) -> pl.DataFrame:
-    """Rename `share` to `…_least_fraction`, a lower bound, if any value of `unknown` is not 0; else drop `unknown`."""
+    """If any value of `unknown` is not 0, rename `share` to `…_least_fraction` (a lower bound); else drop `unknown`."""
     if table.get_column(unknown).sum():
         return table.rename({share: f"{share.removesuffix('_fraction')}_least_fraction"})
     return table.drop(unknown)

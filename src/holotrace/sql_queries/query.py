@@ -33,10 +33,10 @@ from holotrace.store.trace import RankTrace, Trace
 from holotrace.units import size_text
 
 STORED = "stored"
-"""The DuckDB schema with the tables of a store."""
+"""Name of the DuckDB schema that contains the stored tables."""
 
 DEFAULT_TIMEOUT_S = 600.0
-"""Time limit of a query in seconds, not counting the writing of its views."""
+"""Time limit of a query in seconds, excluding the time for writing its views."""
 
 _SHARE_OF_MEMORY = 2
 _LEAST_MEMORY_BYTES = 128 << 20
@@ -77,7 +77,7 @@ def sql(
         query: a SELECT that spells out the names of its views.
         memory_limit_bytes: the memory that DuckDB may use before it switches to temporary files, and also the maximum
             size of the result; by default half of the available memory.
-        timeout_s: time limit in seconds, not counting the writing of the views; None for no limit.
+        timeout_s: time limit in seconds, excluding the time for writing the views; None for no limit.
         executor: computes the rows of the views; its worker processes must run on this machine.
 
     Returns:
@@ -227,7 +227,7 @@ def _make_view(connection: Any, name: str, select: str) -> None:  # noqa: ANN401
 
 
 def _of_files(folder: Path, view: str, types: pl.Schema) -> str:
-    """Return a query that reads the files of a view; if it has no files, a query with the same columns and no rows."""
+    """Return a query that reads the files of a view; if the view has no files, the query returns no rows."""
     if not (folder / view).is_dir():
         nulls = ", ".join(f'NULL::{_DUCKDB_TYPES[column_type]} AS "{name}"' for name, column_type in types.items())
         return f"SELECT NULL::INTEGER AS rank, {nulls} WHERE false"
@@ -254,7 +254,7 @@ def _lock(connection: Any, folders: Iterable[Path]) -> None:  # noqa: ANN401 -- 
     paths = [str(folder.resolve()) for folder in folders]
     readable = ", ".join(
         _text(f"{path}/") for path in {*paths, *map(glob.escape, paths)}
-    )  # DuckDB also checks the pattern, in which the path is escaped
+    )  # DuckDB also checks the glob pattern itself, in which the path is escaped
     connection.execute(f"SET allowed_directories = [{readable}]")
     connection.execute("SET enable_external_access = false")
     connection.execute("SET lock_configuration = true")

@@ -32,7 +32,7 @@ def path_events(path: pl.DataFrame, hops: pl.DataFrame, pid: int, base_ns: int) 
     for rows in path.iter_slices(_ROWS_AT_ONCE):
         yield from rows.select(_segment_text(rows, pid, base_ns)).to_series()
     arrows = hops.with_row_index("arrow")
-    # An arrow begins a nanosecond early, because a timeline binds arrows only to running events.
+    # Begin each arrow a nanosecond before its hop, because a timeline attaches arrows only to events still running.
     for phase, rank, early_ns in (("s", "from_rank", 1), ("f", "to_rank", 0)):
         yield from arrows.select(_arrow_text(arrows, phase, rank, pid, base_ns + early_ns)).to_series()
 

@@ -26,7 +26,7 @@ class Process(NamedTuple):
 
 
 def processes(rank_trace: RankTrace) -> tuple[Process, ...]:
-    """Return the processes of a rank, in the order that the file prescribes.
+    """Return the processes of a rank in the order of the sort indexes in its file.
 
     Processes without events or counters are left out: profilers write names even for devices on which nothing ran.
     """
@@ -71,7 +71,7 @@ def _process(pid: Pid, described: Mapping[str, str | int]) -> Process:
 
 
 def _described(rank_trace: RankTrace, pids: Sequence[Pid | None]) -> dict[Pid | None, dict[str, str | int]]:
-    """Return, for each pid, the values of its metadata events by name."""
+    """Return, for each pid, {name of a metadata event: its value}."""
     table = rank_trace.table("metadata", ["track_id", "name", "value", "sort_index"])
     named = table.with_columns(rank_trace.texts(table[column]).alias(column) for column in ("name", "value"))
     described: dict[Pid | None, dict[str, str | int]] = {}

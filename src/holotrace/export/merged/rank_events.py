@@ -33,7 +33,7 @@ class RankPlace(NamedTuple):
 
     base_ns        `baseTimeNanoseconds` of the rank's file
     merged_base_ns `baseTimeNanoseconds` of the merged trace
-    pids           {pid in the rank's file: pid in the merged trace}; unlisted pids get the numbers after these
+    pids           {pid in the rank's file: pid in the merged trace}; unlisted pids get the next higher numbers
     """
 
     rank: int
