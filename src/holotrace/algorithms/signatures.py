@@ -59,7 +59,7 @@ _Item: TypeAlias = "str | _Group"
 class _OpenGroups:
     """The open groups around a position in the name.
 
-    certain  positions in `groups` of the groups that `(`, `[` or `{` opened; an opening `<` may also be a comparison
+    certain  positions in `groups` of the groups opened by `(`, `[` or `{`; a `<` may instead be a comparison
     """
 
     groups: list[_Group] = field(default_factory=list)

@@ -109,7 +109,7 @@ def clock_graph(readings: Readings, clock_count: int, reference: int) -> ClockGr
 
 
 def rough_lines(readings: Readings, graph: ClockGraph, reference: int, largest_drift: float) -> Lines:
-    """Return lines that map each clock to the reference clock, within the noise of the readings.
+    """Return lines that map each clock to the reference clock, as exactly as the noise of the readings allows.
 
     Each clock's line is derived from its parent's line, so errors grow with the distance from the reference.
     """
@@ -131,7 +131,7 @@ class Adjustment(NamedTuple):
     """The result of `adjusted`.
 
     middle         the time relative to which the adjusted lines are expressed
-    value, slope   float64 [clocks]  add value + slope · (time - middle) to a clock
+    value, slope   float64 [clocks]  add value + slope · (time - middle) to a time on the clock
     closure_error  largest median difference on an edge that closes a cycle; None without a cycle
     """
 

@@ -42,7 +42,7 @@ class MeasuredBinding(NamedTuple):
 
     binding             as in `binding_edges`, but edges that arrive after the measured time of their target are treated
                         as arriving at the measured time
-    delay               for binding edges, the time from their arrival to the measured time; 0 for other edges
+    delay               for binding edges, the time from their arrival to the measured time of their target; 0 for others
     contradicted_count  number of edges that arrive after the measured time of their target
     """
 
