@@ -106,7 +106,7 @@ class EditedCopy:
         """Return the next piece, at most up to the bracket that closes the events; None after that bracket."""
 
     def rest(self) -> bytes | None:
-        """Return the next piece after the events, once `events` has returned None; None at the end of the file."""
+        """Return the next piece, from the bracket that closes the events on; None at the end of the file."""
 
 @final
 class GzipWriter:
@@ -321,7 +321,7 @@ def nesting_order(group: _Nodes, start: _Numbers, end: _Numbers) -> _Nodes:
     """Return the rows sorted by group, start and descending length; each row then follows all rows that contain it."""
 
 def nest(group: _Nodes, start: _Numbers, end: _Numbers) -> tuple[_Numbers, npt.NDArray[np.int32], _Flags]:
-    """Return each interval's parent, its number of ancestors, and whether it begins inside a sibling that ends earlier."""
+    """Return each interval's parent, number of ancestors, and whether it begins inside a sibling that ends earlier."""
 
 def depths(parent: _Numbers) -> npt.NDArray[np.int32]:
     """Return the number of ancestors of each row."""

@@ -42,7 +42,7 @@ class MeasuredBinding(NamedTuple):
 
     binding             as in `binding_edges`, but edges that arrive after the measured time of their target are treated
                         as arriving at the measured time
-    delay               for binding edges, the time from their arrival to the measured time of their target; 0 for others
+    delay               for binding edges, the time from their arrival to the measured time of the target; otherwise 0
     contradicted_count  number of edges that arrive after the measured time of their target
     """
 
