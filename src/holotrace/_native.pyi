@@ -106,7 +106,7 @@ class EditedCopy:
         """Return the next piece, at most up to the bracket that closes the events; None after that bracket."""
 
     def rest(self) -> bytes | None:
-        """Return the next piece, from the bracket that closes the events on; None at the end of the file."""
+        """Return the next piece, starting at the bracket that closes the events; None at the end of the file."""
 
 @final
 class GzipWriter:
