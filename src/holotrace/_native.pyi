@@ -80,9 +80,10 @@ class EditedCopy:
     Args:
         source: the file, or a stream of its bytes; plain, gzip or zstd, recognised by its first bytes.
         fates: one per event, in the order of the file: 0 keeps the event, 1 drops it, 2 appends a text to its args, 3
-            replaces its name with a number and empties its args (only complete events, `ph` X). Events beyond
-            the last entry stay.
-        values: one per event: for fate 2 the index of the text in `texts`, for fate 3 the number.
+            replaces its name with a number and empties its args (only complete events, `ph` X). Events after the last
+            entry are kept.
+        values: one per event: for fate 2, the index of the text in `texts`; for fate 3, the number that replaces the
+            name.
         texts: JSON without braces, such as `"critical":1`.
     """
 
@@ -95,21 +96,21 @@ class EditedCopy:
 
     @property
     def events_end(self) -> int | None:
-        """The offset after the bracket that closes the events; None until the copy reaches it."""
+        """The offset in the decompressed text just after the bracket that closes the events; None until it is read."""
 
     @property
     def holds_event(self) -> bool:
         """Whether the part copied so far contains an event."""
 
     def events(self) -> bytes | None:
-        """Return the next piece up to the bracket that closes the events; None at the bracket."""
+        """Return the next piece, at most up to the bracket that closes the events; None after that bracket."""
 
     def rest(self) -> bytes | None:
-        """Return the next piece after `events` has reached the bracket; None at the end of the file."""
+        """Return the next piece, starting at the bracket that closes the events; None at the end of the file."""
 
 @final
 class GzipWriter:
-    """A gzip stream, compressed for speed: takes half as long as zlib's level 3, but writes a third more bytes."""
+    """A gzip stream, compressed for speed, which takes half as long as zlib's level 3, but yields a third more data."""
 
     def __new__(cls) -> Self: ...
     def compressed(self, piece: bytes) -> bytes:
@@ -120,7 +121,7 @@ class GzipWriter:
 
 @final
 class Placing:
-    """How to convert a rank's events for a timeline of several ranks on one clock, where each rank has pids of its own.
+    """How to convert a rank's events for a timeline of several ranks, which share one clock but have separate pids.
 
     Args:
         rank: the rank.
@@ -129,7 +130,8 @@ class Placing:
         clock: corrections `(at_ns, offset_ns, drift_ppb, last_ns)`, in order of time. Each applies to times t
             up to its `last_ns`, and adds offset_ns + drift_ppb * (t - at_ns) / 1e9. Without corrections, times stay as
             they are.
-        pids: `(pid in the file, pid in the timeline)`; any other pid gets the highest number so far plus 1.
+        pids: `(pid in the file, pid in the timeline)`; any other pid is replaced by the highest number used so far
+            plus 1.
     """
 
     def __new__(
@@ -143,8 +145,8 @@ class Placing:
     def placed(self, events: bytes) -> bytes:
         """Convert events (JSON, separated by commas) for the timeline; each converted event has a comma before it.
 
-        Changes times, pids and the ids that link events. Leaves out process names and sort positions, and metadata of
-        pids that are not listed.
+        Changes times, pids and the ids that link events. Leaves out process names, their sort positions, and the
+        metadata of pids that are not listed in `pids`.
         """
 
 @final
@@ -160,7 +162,7 @@ class PlacedEvents:
 
     @property
     def events_end(self) -> int | None:
-        """The offset after the bracket that closes the events; None until that bracket has been read."""
+        """The offset in the decompressed text just after the bracket that closes the events; None until it is read."""
 
     def next(self) -> bytes | None:
         """Return the next events, each with a comma before it; None at the end."""
@@ -231,7 +233,7 @@ def memory_events(source: _Source) -> tuple[_Numbers, _Numbers, _Numbers]:
     """Return times, signed byte counts and categories of a raw memory timeline, `[[time, action, bytes, category], …]`."""
 
 def content_hash(source: _Source) -> str:
-    """Return the hash of a file's bytes; the health record of the file's trace has the same hash as `content_hash`."""
+    """Return the hash of a file's bytes; the trace's health record contains it as `content_hash`."""
 
 def demangled(name: str) -> str | None:
     """Return the readable form of a mangled C++ name (`_Z…`); None for other names, unknown manglings and very long names."""
@@ -250,7 +252,7 @@ def arrow_checksums(path: str | os.PathLike[str], columns: Sequence[int] | None 
     """Return a checksum of an Arrow IPC file's structure, and a checksum of each given column (None for all).
 
     `columns` are column numbers. The checksum of a column covers its buffers in all batches; the structure is everything
-    outside columns. Other columns are not read.
+    outside columns. Columns that are not given are not read.
 
     Raises:
         OSError: the file cannot be read, or is not an Arrow file of flat columns.
@@ -288,7 +290,7 @@ def earliest_times(node_count: int, source: _Nodes, target: _Nodes, weight: _Num
     """Return the length of the longest path to each node from a node without predecessors; ValueError for a cycle."""
 
 def slacks(node_count: int, source: _Nodes, target: _Nodes, spare: _Numbers) -> _Numbers:
-    """Return how much later each node could be without delaying a node that has no successors; ValueError for a cycle.
+    """Return how much later each node could be without delaying any node that has no successor; ValueError for a cycle.
 
     `spare` is how much later the source of each edge could be without delaying its target.
     """
@@ -299,9 +301,10 @@ def path_to(last: int, source: _Nodes, target: _Nodes, binding: _Numbers) -> _No
 def contract(
     node_count: int, source: _Nodes, target: _Nodes, weight: _Numbers, is_kept: _Flags
 ) -> tuple[_Nodes, _Nodes, _Numbers]:
-    """Remove nodes not in `is_kept`, except where this adds edges; return source, target and weight of the edges left.
+    """Remove nodes that need not be kept; return source, target and weight of the remaining edges.
 
-    The longest paths between kept nodes keep their lengths. ValueError for a cycle.
+    A node stays if removing it would add edges. The longest paths between kept nodes keep their lengths. ValueError for
+    a cycle.
     """
 
 def chains(
@@ -318,7 +321,7 @@ def nesting_order(group: _Nodes, start: _Numbers, end: _Numbers) -> _Nodes:
     """Return the rows sorted by group, start and descending length; each row then follows all rows that contain it."""
 
 def nest(group: _Nodes, start: _Numbers, end: _Numbers) -> tuple[_Numbers, npt.NDArray[np.int32], _Flags]:
-    """Return each interval's parent, its number of ancestors, and whether it begins inside a sibling and ends after it."""
+    """Return each interval's parent, number of ancestors, and whether it begins inside a sibling that ends earlier."""
 
 def depths(parent: _Numbers) -> npt.NDArray[np.int32]:
     """Return the number of ancestors of each row."""
@@ -327,10 +330,10 @@ def nearest_above(parent: _Numbers, wanted: _Flags, rows: _Numbers) -> _Numbers:
     """Return the nearest wanted ancestor of each of `rows`; -1 if a row has none or is -1."""
 
 def furthest_above(parent: _Numbers, wanted: _Flags, rows: _Numbers) -> _Numbers:
-    """Return the wanted ancestor of each of `rows` that is closest to the root; -1 if a row has none or is -1."""
+    """Return, for each of `rows`, the wanted ancestor closest to the root; -1 if a row has none or is -1."""
 
 def union(start: _Numbers, end: _Numbers) -> tuple[_Numbers, _Numbers]:
-    """Return the starts and ends of sorted, disjoint intervals that cover the same time."""
+    """Merge overlapping and touching intervals; return the starts and ends of the merged intervals, in order."""
 
 def intersection(first: tuple[_Numbers, _Numbers], second: tuple[_Numbers, _Numbers]) -> tuple[_Numbers, _Numbers]:
     """Return the time that both sets cover, as sorted, disjoint intervals."""
@@ -359,12 +362,15 @@ def rows_of(numbers: _Nodes, wanted: _Nodes) -> _Numbers:
 def summaries(
     number: _Nodes, value: _Numbers
 ) -> tuple[_Nodes, _Numbers, _Numbers, _Numbers, _Numbers, npt.NDArray[np.float64]]:
-    """Return each distinct number in order of appearance; for its values, count, sum, min, max and sample deviation."""
+    """Return the distinct numbers in order of appearance, and statistics of the values of each number.
+
+    The statistics are count, sum, min, max and sample standard deviation.
+    """
 
 def sums_by_name(
     kind: npt.NDArray[np.uint8], name: _Nodes, value: _Numbers, mark: _Numbers, is_marked: _Flags
 ) -> tuple[npt.NDArray[np.uint8], _Nodes, _Numbers, _Numbers, _Numbers, _Numbers]:
-    """Group rows by kind and name; return both, with count and sum of all rows, and count and sum of marked rows.
+    """Group rows by kind and name; return kind, name, and count and sum of all rows and of the marked rows.
 
     Row i is marked if `is_marked[mark[i]]`; -1 means no mark. Negative values count as 0.
     """

@@ -1,4 +1,4 @@
-"""Names for how a count changes from one recording to another."""
+"""Classifies the change of a count from one recording to another."""
 
 from __future__ import annotations
 

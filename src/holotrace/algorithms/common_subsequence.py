@@ -58,7 +58,10 @@ def _pairs(first: Sequence[int], second: Sequence[int]) -> list[tuple[int, int]]
 
 
 def _walked_back(states: Sequence[int], row: int, other: int) -> list[tuple[int, int]]:
-    """Walk back through the states and return the pairs; a zero bit marks a row that makes the subsequence longer."""
+    """Walk back from the last rows to the first, and return the pairs of rows in the longest common subsequence.
+
+    In the state after a row of `first`, a zero bit marks a row of `second` that makes the subsequence longer.
+    """
     pairs = []
     while row and other:
         bit = 1 << (other - 1)

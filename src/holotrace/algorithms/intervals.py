@@ -82,7 +82,7 @@ def intersection(first: Intervals, second: Intervals) -> Intervals:
 
 
 def covered_before(disjoint: Intervals, moments: Int64Array) -> Int64Array:
-    """Return how many nanoseconds the disjoint, sorted intervals cover before each time."""
+    """Return, for each time, how many nanoseconds before it the intervals cover; they must be disjoint and sorted."""
     starts, ends = disjoint
     if not len(starts):
         return np.zeros(len(moments), np.int64)
@@ -104,7 +104,7 @@ def holding(intervals: Intervals, moments: Int64Array) -> Int64Array:
 
 
 def gaps(start_ns: Int64Array, end_ns: Int64Array) -> Intervals:
-    """Return the times between the first start and the last end that no interval covers."""
+    """Return the gaps between the first start and the last end, as disjoint intervals in order."""
     starts, ends = union(start_ns, end_ns)
     return ends[:-1], starts[1:]
 
@@ -119,7 +119,7 @@ def gap_begins(start_ns: Int64Array, end_ns: Int64Array, group_starts: Sequence[
 
     Returns:
         For each interval: the latest end of the earlier intervals of its group, but at most its own start. If there is
-        no gap, or if the interval is the first of its group, this is its own start.
+        no gap, or if the interval is the first of its group, the result is its own start.
     """
     begins = start_ns.copy()
     for first, last in pairwise([*map(int, group_starts), len(start_ns)]):
@@ -135,8 +135,8 @@ def states(classes: Sequence[Intervals]) -> Int64Array:
         classes: k sets of intervals. A class is active while at least one of its intervals runs.
 
     Returns:
-        2**k durations in ns. Bit j of the index is set if class j was active. Index 0 is the time
-        between the first start and the last end in which no class was active.
+        2**k durations in ns. Bit j of the index is set if class j was active. The duration at
+        index 0 is the time in which no class was active, between the first start and the last end.
     """
     merged = [union(*intervals) for intervals in classes]
     moments = np.concatenate([np.concatenate(intervals) for intervals in merged]) if merged else np.empty(0, np.int64)
@@ -185,5 +185,5 @@ def _length(intervals: Intervals) -> int:
 
 
 def _changes(bit: int, count: int) -> Int64Array:
-    """Return what to add to the bit mask of active classes: at `count` starts of intervals, then at their ends."""
+    """Return the changes of the bit mask of active classes: `bit` for each of `count` starts, then `-bit` per end."""
     return np.repeat(np.array([bit, -bit], np.int64), count)

@@ -24,9 +24,9 @@ def lanes(group: npt.NDArray[np.integer], start: _Rows, end: _Rows) -> tuple[_Ro
         order  the intervals sorted by group, start and length (longest first)
         lane   of the intervals in `order`; `NOT_DRAWN` if more than `MOST_ROUNDS` intervals overlap without being nested
 
-    An interval's lane is the number of intervals that are already open when it begins (two sorts). If an interval
-    begins inside another interval and ends after it, this method can assign overlapping intervals to the same lane.
-    In a busy period with such overlaps, the lanes are filled one after the other instead.
+    An interval's lane is the number of intervals that are already open when it begins; finding it takes two sorts. If
+    an interval begins inside another interval and ends after it, this method can assign overlapping intervals to the
+    same lane. In a busy period with such overlaps, the lanes are filled one after the other instead.
     """
     order = _order(group, start, end)
     group, start, end = group[order], start[order], np.maximum(end, start + 1)[order]

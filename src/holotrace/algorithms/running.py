@@ -26,8 +26,8 @@ def weight_before(
         intervals: half-open, in any order, overlapping or not.
         weights: the weight of each interval, finite and at least 0.
         moments: the times up to which to integrate.
-        most: upper limit of the summed weights at any time.
-        outside: intervals that are left out of the integral, in any order.
+        most: upper limit of the sum; a larger sum is replaced by this value.
+        outside: intervals in which the sum is treated as 0, in any order.
 
     Returns:
         Weight times ns; the difference of two values is the integral between their times.

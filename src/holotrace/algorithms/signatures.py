@@ -59,7 +59,7 @@ _Item: TypeAlias = "str | _Group"
 class _OpenGroups:
     """The open groups around a position in the name.
 
-    certain  positions in `groups` of the groups that `(`, `[` or `{` opened; an opening `<` may also be a comparison
+    certain  positions in `groups` of the groups opened by `(`, `[` or `{`; a `<` may instead be a comparison
     """
 
     groups: list[_Group] = field(default_factory=list)
@@ -99,7 +99,7 @@ class _Part:
 class Signature:
     """The name of a function.
 
-    scopes     the named namespaces and functions around it, outermost first
+    scopes     the named namespaces and functions around the function, outermost first
     name       the name of the function; for a lambda, the name of the enclosing function and `lambda`
     arguments  the template arguments of the function, each without namespaces; None if there are none
     """
@@ -298,7 +298,7 @@ def _past_qualifiers(items: list[_Item], position: int) -> int:
 
 
 def _scopes_and_name(parts: list[_Part]) -> tuple[list[_Part], list[_Part]]:
-    """Return the named scopes around the function, and the function or, for a call operator, its class or lambda."""
+    """Return the named scopes around a function, and the function itself; for a call operator, its class or lambda."""
     kept = [part for part in parts if not part.name.startswith("operator(") or part is parts[0]]
     kept = [part for part in kept if part.name] or parts
     return [part for part in kept[:-1] if not part.is_unnamed], kept[-1:]
@@ -312,7 +312,7 @@ def _shown_name(part: _Part, scopes: list[_Part], depth: int = 0) -> str:
 
 
 def _lambda_name(group: _Group, inside: str) -> str:
-    """Return `lambda(float)#1`; the parameters and the number distinguish the lambdas of one function."""
+    """Return a name such as `lambda(float)#1`; its parameters and number distinguish the lambdas of one function."""
     number = re.search(r"#(\d+)|instance (\d+)", inside)
     kind = "lambda" if inside.lstrip("'").startswith("lambda") else "unnamed"
     taken = "".join(_flat(item) for item in group.items[:4] if isinstance(item, _Group))

@@ -132,7 +132,7 @@ def test_empty_traces_give_an_empty_table() -> None:
 
     assert result.per_name.is_empty()
     assert result.per_name.schema == compare_traces(*control_and_test()).per_name.schema
-    assert "the test trace has no events on this device in these steps" in result.findings
+    assert "the test trace has no events on the chosen device in the chosen steps" in result.findings
 
 
 @pytest.mark.parametrize(

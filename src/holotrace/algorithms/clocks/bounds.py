@@ -102,7 +102,7 @@ def clock_bounds(starts: Marks, ends: Marks, limits: Slopes, *, reference: int =
         limits: bounds on d of each clock, known in advance.
         reference: the clock for which z is 0.
 
-    The search ends when the inequalities contradict each other; see `ClockBounds.is_contradictory`.
+    The search ends early if the inequalities contradict each other; see `ClockBounds.is_contradictory`.
     """
     knots = knots_around(starts.time, ends.time)
     sides = _Side.of(starts, knots), _Side.of(ends, knots)
@@ -159,7 +159,10 @@ def _largest_gain(before: _State, after: _State) -> float:
 
 
 class _Points(NamedTuple):
-    """Upper bounds on z or, for lower bounds, on -z: one point per clock and bucket, infinite for an empty bucket."""
+    """Upper bounds on z, or upper bounds on -z, which bound z from below.
+
+    There is one point per clock and bucket; its value is infinite if the bucket is empty.
+    """
 
     time: Float64Array
     value: Float64Array
@@ -180,10 +183,11 @@ def _narrowed(slopes: Slopes, upper: _Points, lower: _Points) -> Slopes:
 
 
 def _greatest(points: _Points, slopes: Slopes, knots: Float64Array) -> Float64Array:
-    """Return, for each knot, the largest value there of all lines below all points with a slope within `slopes`.
+    """Return, for each knot, the largest value there of lines that pass below all points, with slopes within `slopes`.
 
-    This is a linear programme in the offset and the slope of a line, so two points, or one point and a bound on the
-    slope, determine the largest value. If the bounds on the slope contradict each other, the value is meaningless.
+    This is a linear programme in the offset and the slope of the line, so the largest value is always determined either
+    by two points, or by one point and a bound on the slope. If the bounds on the slope contradict each other, the value
+    is meaningless.
     """
     low, high = slopes.low[:, None], slopes.high[:, None]
     by_knot = []
@@ -197,7 +201,7 @@ def _greatest(points: _Points, slopes: Slopes, knots: Float64Array) -> Float64Ar
 
 
 def _least_chord(points: _Points, passed: Float64Array, knot_number: int) -> Float64Array:
-    """Return the smallest value at a knot of all chords that connect a point before the knot with a point after it."""
+    """Connect each point before a knot with each point after it; return the smallest value of these lines there."""
     split = knot_number * _BUCKET_COUNT // _INTERVAL_COUNT
     if split in {0, _BUCKET_COUNT}:
         return np.full(len(passed), np.inf)
@@ -221,7 +225,7 @@ class _Positions(NamedTuple):
         return cls(knot, intervals - knot)
 
     def interpolated(self, upper: Float64Array, clock: Int64Array) -> Float64Array:
-        """Interpolate upper bounds [clocks, times]: a line below two bounds is also below the line between them."""
+        """Interpolate upper bounds [clocks, times]: a line that passes below two bounds also does so between them."""
         before, after = upper[clock, self.knot], upper[clock, self.knot + 1]
         with np.errstate(invalid="ignore"):
             value: Float64Array = (1 - self.fraction) * before + self.fraction * after

@@ -77,8 +77,8 @@ class FittedClocks(NamedTuple):
 class Fit(NamedTuple):
     """The result of `fit`.
 
-    clocks             the clocks; if a clock jumped, each of its further segments counts as another clock
-    source             int64  for each clock, the original clock; the first rows are the original clocks themselves
+    clocks             the clocks; if a clock jumped, each of its segments except the first is a separate clock
+    source             int64  for each clock, the number of the original clock; the original clocks come first
     clock_of_row       int64  clock of each participant; `DROPPED` if its operation contradicts the others,
                        `UNDECIDED` if the operation may be before or after a jump
     """
@@ -153,7 +153,7 @@ def _with_estimate(lines: Lines, bounds: ClockBounds, adjustment: Adjustment, re
 def _divided(
     participants: Participants, clock_count: int, reference: int, largest_drift: float
 ) -> tuple[Int64Array, Int64Array]:
-    """Treat each further segment of a clock that jumped as a new clock, with its own number; see `Fit`."""
+    """Give each segment of a clock that jumped, except the first, its own clock number; see `Fit`."""
     graph = clock_graph(participants.readings(), clock_count, reference)
     segment = segments(participants, graph, reference, largest_drift)
     further, number = np.unique(
@@ -165,7 +165,7 @@ def _divided(
 
 
 def _without_impossible(participants: Participants, clocks: FittedClocks) -> Int64Array:
-    """Drop operations that, by the estimated clocks, end for one participant before they start for another."""
+    """Drop operations that, on the estimated clocks, end for one participant before they start for another."""
     clock = participants.clock
     shift = clocks.estimated(clock, clocks.lines.at(clock, participants.reading))
     last_start, first_end = np.full((2, int(participants.operation.max()) + 1), -np.inf)

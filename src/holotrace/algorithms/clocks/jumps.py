@@ -23,13 +23,13 @@ BoolArray: TypeAlias = npt.NDArray[np.bool_]
 DROPPED, UNDECIDED = -1, -2
 
 _FEWEST_IN_SEGMENT = 3
-"""If fewer operations than this contradict the others, they were matched wrongly; the clock did not jump."""
+"""If fewer operations than this contradict the others, they are treated as wrong matches, not as a jump."""
 
 _SEARCHED_AROUND_JUMP = 64
 _NEAR_CONFLICT = 16
 _EQUAL = 0.3
-"""A clock jumps if at least 3 operations seem wrong among the 16 before and the 16 after a conflict, and all of these
-differ from the line by the same amount (± 30 %)."""
+"""Operations that seem to be wrong matches show a jump instead if at least 3 of them are within 16 operations of the
+conflict, and all of these differ from the line by the same amount (± 30 %)."""
 
 _FEWEST_TO_SPLIT = 8
 
@@ -41,7 +41,7 @@ class Participants(NamedTuple):
     clock        int64    from 0
     start        float64  the latest start of a process that other participants wait for; -inf if there is none
     end          float64  the earliest end of a process that waits for other participants; inf if there is none
-    reading      float64  the earliest end
+    reading      float64  the earliest end of any process with this clock
     is_together  bool     whether all participants of the operation wait for each other
     """
 
@@ -87,7 +87,7 @@ class Participants(NamedTuple):
 
 
 def slope_limits(lines: Lines, largest_drift: float) -> Slopes:
-    """Return, for each clock, the range of slopes relative to its line that keeps its rate within 1 ± largest_drift."""
+    """Return limits of each clock's slope relative to its line, so that its rate stays within 1 ± largest_drift."""
     rate = np.nan_to_num(lines.rate, nan=1.0)
     return Slopes((1 - largest_drift) / rate - 1, (1 + largest_drift) / rate - 1)
 
@@ -213,7 +213,7 @@ class _Pair(NamedTuple):
             dropped += wrong
 
     def _surely_before(self, fitting: Int64Array, end: int) -> Int64Array:
-        """If a jump follows, drop the operations after the last `is_together` one, as these may follow the jump."""
+        """If a jump follows, drop the operations after the last one with `is_together`: they may follow the jump."""
         together = fitting[self.child.is_together[fitting]]
         is_unclear = end < len(self.rows) and len(together) >= _FEWEST_IN_SEGMENT
         return fitting[fitting <= together[-1]] if is_unclear else fitting
@@ -235,7 +235,7 @@ class _Pair(NamedTuple):
         return fitting
 
     def _wrong_matches(self, begin: int, conflict: int, dropped: list[int]) -> list[int] | None:
-        """Return the one or two wrong matches; without them, a line fits past the conflict. None if the clock jumps."""
+        """Return the one or two wrong matches without which a line fits past the conflict; None if the clock jumps."""
         end = min(conflict + _FEWEST_IN_SEGMENT, len(self.rows))
         kept = self._without(begin, end, dropped)
         wrong: list[int] = []
@@ -266,7 +266,8 @@ class _Pair(NamedTuple):
         """Return, in ns, how far each operation contradicts the line that maps the clock to its parent.
 
         If both participants wait for each other, they should end at the same time, and the result is the time between their
-        ends. Otherwise, the result is the time from the end of one participant to the start of the other.
+        ends. Otherwise, the result is the time from the end of one participant to the start of the other, which is
+        positive if one participant seems to end before the other one starts.
         """
         rate, offset = self._line(kept)
         difference: Float64Array = self.parent.reading[kept] - (rate * self.child.reading[kept] + offset)
@@ -280,8 +281,8 @@ class _Pair(NamedTuple):
     def _jump_near(self, begin: int, conflict: int, dropped: list[int]) -> int:
         """Return the operation where the readings of the two clocks start to differ, which may be before the conflict.
 
-        Each position divides the differences into two parts, each with its own median. The position with the smallest
-        sum of distances from the two medians is returned.
+        Each possible operation divides the differences into those before it and the others, and each part has its own
+        median. Return the operation for which the sum of all distances from these medians is smallest.
         """
         window = self._without(max(begin, conflict - _SEARCHED_AROUND_JUMP), conflict + _SEARCHED_AROUND_JUMP, dropped)
         window = window[window < len(self.rows)]

@@ -28,11 +28,12 @@ _LAST_RESORT = 1 << 20
 
 _UNREACHED = 1 << 40
 _RIDGE = 1e-6
-"""A small weight, far below one reading, that keeps the equations solvable if readings do not determine a clock."""
+"""A small weight (a reading has weight 1) that keeps the equations solvable if readings do not determine a clock."""
 
 _USUAL_DRIFT = 50e-6
 _USUAL_JITTER_NS = 5_000.0
-"""Usual differences between clock rates, and between the ends of an operation: a prior for short recordings."""
+"""Usual differences between the rates of two clocks, and between the ends of an operation on them: a prior for short
+recordings."""
 
 
 class Readings(NamedTuple):
@@ -66,12 +67,12 @@ class Lines(NamedTuple):
 class ClockGraph:
     """How operations connect clocks.
 
-    distance     int64 [clocks]  number of operations from the clock to the reference; `_UNREACHED` if they are not
-                                 connected
+    distance     int64 [clocks]  length of the shortest path from the clock to the reference: 1 for each operation, or
+                                 `_LAST_RESORT` if its `is_together` is false; `_UNREACHED` if there is no path
     hub_row      int64 [rows]    for each row, the row of its operation's hub
     edge         int64 [rows]    the edge between hub and participant; -1 for the hub itself and for unconnected
-                                 clocks. Also -1 if `is_together` is false and the two clocks share another operation
-                                 where it is true
+                                 clocks. Also -1 if the operation's `is_together` is false, but true for another
+                                 operation of the same two clocks
     edges        int64 [edges, 2]  hub and other clock
     parent_edge  int64 [clocks]  the edge to a clock that is nearer to the reference; -1 for the reference and
                                  for unconnected clocks
@@ -108,7 +109,7 @@ def clock_graph(readings: Readings, clock_count: int, reference: int) -> ClockGr
 
 
 def rough_lines(readings: Readings, graph: ClockGraph, reference: int, largest_drift: float) -> Lines:
-    """Return lines that map each clock to the reference clock, within the noise of the readings.
+    """Return lines that map each clock to the reference clock, as exactly as the noise of the readings allows.
 
     Each clock's line is derived from its parent's line, so errors grow with the distance from the reference.
     """
@@ -130,7 +131,7 @@ class Adjustment(NamedTuple):
     """The result of `adjusted`.
 
     middle         the time relative to which the adjusted lines are expressed
-    value, slope   float64 [clocks]  add value + slope · (time - middle) to a clock
+    value, slope   float64 [clocks]  add value + slope · (time - middle) to a time on the clock
     closure_error  largest median difference on an edge that closes a cycle; None without a cycle
     """
 

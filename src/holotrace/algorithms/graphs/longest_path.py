@@ -40,9 +40,9 @@ def binding_edges(edges: Edges, arrival: Int64Array) -> Int64Array:
 class MeasuredBinding(NamedTuple):
     """The edges that determine measured times.
 
-    binding             as in `binding_edges`, but edges that arrive after the measured time of their target count as
-                        arriving at the measured time
-    delay               for binding edges, the time from their arrival to the measured time; 0 for other edges
+    binding             as in `binding_edges`, but edges that arrive after the measured time of their target are treated
+                        as arriving at the measured time
+    delay               for binding edges, the time from their arrival to the measured time of the target; otherwise 0
     contradicted_count  number of edges that arrive after the measured time of their target
     """
 

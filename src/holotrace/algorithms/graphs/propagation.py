@@ -16,7 +16,7 @@ class Shares(NamedTuple):
     """The proportions in which nodes pass on the amounts that they receive.
 
     first   the rows of node i in the other columns are `first[i]` to `first[i + 1]`
-    target  a node before i; a negative number means the final target -1 - target
+    target  a node before i, or `-1 - n` for the final target n
     weight  proportion that the target gets; a node without positive weights keeps what it receives
     """
 
@@ -29,7 +29,7 @@ class Arrived(NamedTuple):
     """The final amounts, one per label and target.
 
     label     the label of the amount
-    target    the node that kept the amount; a negative number means a final target, as in `Shares`
+    target    the node that kept the amount, or `-1 - n` if the final target n received it
     amount
     received  for each node, the amount it received from other nodes
     """
@@ -41,9 +41,9 @@ class Arrived(NamedTuple):
 
 
 def pass_on(shares: Shares, node: Int64Array, label: Int64Array, amount: Int64Array) -> Arrived:
-    """Pass on the amount of each label from its `node`; nodes are processed from the last to the first.
+    """Pass on each `amount`, with its `label`, from its `node`; nodes are processed from the last to the first.
 
-    The results for each label add up exactly to its amount, because running sums are rounded instead of single results.
+    The results for each label add up exactly to its amount, because the running sums are rounded, not each result.
 
     >>> shares = Shares(np.array([0, 1, 3]), np.array([-1, 0, -2]), np.array([1, 2, 1]))
     >>> arrived = pass_on(shares, np.array([1]), np.array([7]), np.array([100]))

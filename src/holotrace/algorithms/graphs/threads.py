@@ -66,9 +66,9 @@ class ThreadEdges(NamedTuple):
     source, target  points
     weight_ns       the minimum time from source to target
     owner           the range that spends this time; -1 if there is none
-    counts          the number of edges of each kind, in this order: back to the main thread, from the main thread, to the
-                    end of a range that started before the main thread began to wait for it, along lanes, at the ends of
-                    the window
+    counts          the number of edges of each kind, in this order: edges back to the main thread; edges from the main
+                    thread; edges to the end of a range that started before the main thread began to wait for it; edges
+                    along lanes; edges at the ends of the window
     """
 
     source: npt.NDArray[np.uint32]
@@ -90,10 +90,10 @@ def thread_edges(ranges: Ranges, points: Points, main_lane: int, works_inside: _
     The starts and ends of the main thread's ranges divide time into segments. Another lane pauses in a gap between its
     ranges if the gap continues into a later segment. Between two pauses, the lane works without interruption.
 
-    The main thread waits in a segment if another lane ends its work in it and other lanes are busy for at least half
-    of it. Inside ranges with `is_waiting`, any busy time is enough. Inside other ranges, only the lanes in
-    `works_inside` are considered, and their gaps count as busy. Inside calls (`is_call`), the main thread does not
-    wait. The main thread's waits and the pauses of other lanes have weight 0.
+    The main thread waits in a segment if the work of another lane ends in the segment, and other lanes are busy for at
+    least half of the segment. Inside ranges with `is_waiting`, any busy time is enough. Inside other ranges, only the
+    lanes in `works_inside` are considered, and their gaps count as busy. Inside calls (`is_call`), the main thread does
+    not wait. The main thread's waits and the pauses of other lanes have weight 0.
 
     Args:
         ranges: the activities.

@@ -29,8 +29,8 @@ class Segments(NamedTuple):
 def segments(group: npt.NDArray[np.integer], start: _Int64, end: _Int64) -> Segments:
     """Divide the time that the intervals of each group cover into segments, each with one innermost interval.
 
-    If two intervals overlap only partly, the later one is the innermost where both run. Intervals without length are
-    ignored.
+    If two intervals overlap only partly, the later one is treated as the inner one while both run. Intervals without
+    length are ignored.
 
     >>> parts = segments(np.array([0, 0]), np.array([0, 4]), np.array([10, 6]))
     >>> parts.start.tolist(), parts.end.tolist(), parts.owner.tolist()

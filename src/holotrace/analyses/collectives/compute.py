@@ -122,7 +122,8 @@ class Collectives(Result):
         wait_ns                 int64    null if no other rank recorded the collective
         is_last                 bool     whether the other ranks waited only for this rank
         transfer_ns             int64
-        transfer_basis          str      one clock, aligned clocks, or shortest duration (an upper bound)
+        transfer_basis          str      what transfer_ns is based on: one clock, aligned clocks, or shortest duration
+                                         (an upper bound)
         algorithm_bytes_per_s   float64
         bus_bytes_per_s         float64
         matched_by              str      sequence, communication_id, signature, time, stream_order, send_receive; null if
@@ -164,12 +165,12 @@ class Collectives(Result):
     slow            hosts, links and groups that are slower than their peers:
 
         kind                str      host, link or group
-        part                str      its name
+        part                str      name of the host, link or group
         collective          str
         message_bytes       int64    null for barriers
         instance_count      int64
         median_transfer_ns  float64
-        peer_transfer_ns    float64  median over the peers
+        peer_transfer_ns    float64  median transfer time of the peers
         slowdown            float64  median_transfer_ns / peer_transfer_ns
 
     per_host        one row per clock, see `holotrace.enrich.across_ranks.clocks.clocks.Clocks`:
@@ -211,7 +212,8 @@ def collectives(trace: Trace, *, steps: Sequence[int] | None = None, executor: E
 
     The verdict depends on how much of a collective's time, summed over all ranks, is spent waiting. If at most a
     quarter of the time is waiting, the collective is transfer-bound; if at least three quarters is waiting, it is
-    skew-bound; in between, it is mixed. With fewer than 3 instances, the verdict is inconclusive.
+    skew-bound; in between, it is mixed. The verdict is inconclusive if there are fewer than 3 instances, or if most of
+    the calls were recorded on only one rank.
 
     Args:
         trace: the job.

@@ -1,4 +1,4 @@
-"""Measure the data that each rank sends to each other rank, in sends and in all-to-alls."""
+"""Measure how much data each rank sends to every other rank, in sends and in all-to-alls."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _MOST_NAMED = 3
 
 
 def per_pair(calls: pl.DataFrame, groups: pl.DataFrame) -> pl.DataFrame:
-    """Return how much data each rank sent to each other rank, and how long the transfers took.
+    """Return how much data each rank sent to every other rank, and how long the transfers took.
 
     A matched send and receive are one transfer, counted at the sender. In an all-to-all, each rank makes one transfer to every
     other rank that it sends data to. Such a transfer begins when the last rank of the group enters the all-to-all, and
@@ -153,7 +153,7 @@ def _exchanges(calls: pl.DataFrame, groups: pl.DataFrame) -> pl.DataFrame:
 
 
 def _divided(calls: pl.DataFrame, groups: pl.DataFrame) -> pl.DataFrame:
-    """Return the all-to-alls of known split sizes, with lists destination_rank and split, and the sum of split."""
+    """Return the all-to-alls of known split sizes, with the lists `destination_rank` and `split` (sum: `total`)."""
     members = groups.select("group", pl.col("ranks").alias("destination_rank"))
     size, listed = pl.col("group_size"), pl.col("in_splits")
     known = (

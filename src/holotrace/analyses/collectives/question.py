@@ -14,7 +14,7 @@ QUESTION = Analysis(
         ("waits", "from a rank's arrival in a collective to the arrival of the last rank, summed over ranks"),
         (
             "transfer",
-            "from the arrival of the last rank, before which not all ranks can move data, to the end of the collective",
+            "from the arrival of the last rank to the end of the collective; earlier, not all ranks can move data",
         ),
         ("message", "size of the whole array that the collective processes, as defined by nccl-tests"),
         ("algorithm bandwidth", "message / transfer, in decimal units (1 GB/s is 1e9 bytes/s)"),
@@ -24,11 +24,11 @@ QUESTION = Analysis(
         ),
         (
             "verdict",
-            "skew-bound: at least three quarters of the time is waiting; transfer-bound: at most one quarter; mixed: between",
+            "skew-bound: at least 3/4 of the time is waiting; transfer-bound: at most 1/4; mixed: in between",
         ),
         (
             "mergeable",
-            "small calls in a row; merging a call with the previous one saves its latency and the pause before it",
+            "small calls in a row; merging two of them saves the latency of one call and the pause between them",
         ),
         ("lateness", "how much later a rank arrived than the first rank; empty if the clocks are not exact enough"),
     ),

@@ -30,14 +30,15 @@ def slow_parts(instances: pl.DataFrame) -> pl.DataFrame:
     Groups are peers if they run the same collective with the same element type and message size, on the same number of ranks and hosts.
     Collectives of unknown element type, size or group size have no peers, because they may move different amounts of data. A
     group is slow if even the lower quartile of its transfer times is an outlier among its peers
-    (`holotrace.enrich.job.outliers`). A host is slow if even the lower quartile of its groups' lower quartiles is an
-    outlier among the hosts.
+    (`holotrace.enrich.job.outliers`). For a host, the lower quartiles of all its groups are compared: the host is slow
+    if even the lower quartile of these values is an outlier among the hosts.
 
     If a group has a slow host, the result names the host. Otherwise, if a slow group spans two hosts, the result names
     the link between them. In all other cases, it names the group.
 
     Args:
-        instances: one row per collective, with process_group, hosts (sorted list), transfer_ns and the columns that peers share.
+        instances: one row per collective, with process_group, hosts (sorted list), transfer_ns and
+            the columns in which peers are equal.
 
     Returns:
         The columns `SLOW`, the largest slowdown first.
@@ -69,7 +70,7 @@ def _faster(name: str) -> pl.Expr:
 
 
 def _slow_hosts(judged: pl.DataFrame) -> pl.DataFrame:
-    """Return the hosts whose groups are slow, for each kind of collective: `_EQUAL` and slow_host."""
+    """Return the slow hosts for each kind of collective, in the columns `_EQUAL` and `slow_host`."""
     shared = judged.filter(pl.col("host_count") > 1).explode("hosts").rename({"hosts": "slow_host"})
     by_host = shared.group_by(*_EQUAL, "slow_host").agg(pl.len().alias("group_count"), _faster("faster_ns"))
     several = by_host.filter(pl.col("group_count") >= FEWEST_GROUPS)

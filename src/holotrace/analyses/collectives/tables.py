@@ -32,7 +32,7 @@ def slow(result: Collectives) -> pl.DataFrame:
 
 
 def pairs(result: Collectives) -> pl.DataFrame:
-    """Return how much data each rank sent to each other rank, in sends and in all-to-alls."""
+    """Return how much data each rank sent to every other rank, in sends and in all-to-alls."""
     return result.per_pair
 
 

@@ -1,4 +1,4 @@
-"""Judge whether a collective spends its time on the transfer or waiting for a late rank."""
+"""Judge whether a collective spends its time mostly on the transfer, or mostly on waiting for a late rank."""
 
 from __future__ import annotations
 

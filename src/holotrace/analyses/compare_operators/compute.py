@@ -58,7 +58,7 @@ class OperatorComparison(Result):
         name                  str
         change                str      change of the call count: added, deleted, increased, decreased, unchanged
         measure               str      the time compared: device or host
-        control_ns_per_step, test_ns_per_step   float64  mean compared time per step, including everything nested inside
+        control_ns_per_step, test_ns_per_step   float64  mean per step of the time compared, including nested events
         difference_ns_per_step         float64  test - control
         control_…, test_…     int64    call_count, host_total_ns, host_self_ns, device_total_ns, device_self_ns: sums over
                                        ranks and steps. Each kernel counts in full, even if several
@@ -68,7 +68,7 @@ class OperatorComparison(Result):
 
         operator              str
         change                str      change of the call count
-        control_ns_per_step, test_ns_per_step   float64  self time, without operators inside; mean per step
+        control_ns_per_step, test_ns_per_step   float64  mean self time per step, excluding nested operators
         difference_ns_per_step         float64
         control_…, test_…     int64    as above; nested calls of an operator are each counted in full
 
@@ -105,7 +105,7 @@ class _Facts(NamedTuple):
 
 
 class _Side(NamedTuple):
-    """One of the two traces, or one of its ranks."""
+    """One of the two traces, or a single rank of a trace."""
 
     paths: pl.DataFrame
     rank_count: int
@@ -128,8 +128,9 @@ def compare_operators(
 ) -> OperatorComparison:
     """Align the operators and kernels of two traces by phase, module and call path, and measure how their times changed.
 
-    All threads, ranks and steps of a trace are combined. Times are means per step of a rank, so traces of different lengths
-    and rank counts can be compared. If any rank has no steps, both traces are compared as a whole, and times are sums.
+    All threads, ranks and steps of a trace are combined. Each time is a mean over all steps of all ranks, so traces of
+    different lengths and rank counts can be compared. If any rank has no steps, both traces are compared as a whole,
+    and times are sums.
     Backward operators are attributed to the module of their forward operator. All kinds of data loaders are named
     `DataLoader`.
 
@@ -137,15 +138,16 @@ def compare_operators(
         control: the baseline.
         test: the trace to compare with the baseline.
         by: the time to compare and sort by. The default is device time if both traces have device work, otherwise host
-            time. By default, data loading and phases that launch no device work are always compared by host time.
+            time. Unless `by` is given, data loading and phases that launch no device work are compared by
+            host time.
         compat: "torch_tb_profiler" aligns the traces as the last version of the TensorBoard plugin did. The plugin
             compared only the first thread of the first rank of each trace, and aligned its nodes by name, in order of
             time. A pair of nodes with different names is named `control → test`.
         executor: processes each rank.
 
     Raises:
-        InvalidOptionError: `by` is neither `device` nor `host`. MissingDataError: a trace has neither operators nor device
-        work.
+        InvalidOptionError: `by` is neither `device` nor `host`.
+        MissingDataError: a trace has neither operators nor device work.
 
     Source: docs/reference/analyses/compare_operators.md derives the definitions and compares them with other tools.
 

@@ -47,7 +47,10 @@ class PluginSide(EqualByContent):
         return cls(named, named["text"].to_list(), nodes["node_class"].to_list(), children, behind)
 
     def top(self) -> list[int]:
-        """Return the nodes of the first thread that the plugin compared: those in steps or, without steps, all."""
+        """Return the nodes that the plugin compared.
+
+        They are the nodes in the steps of the first thread or, if it has no steps, all its nodes.
+        """
         on_thread = self.children[0] if self.children else []
         in_steps = [child for row in on_thread if self.classes[row] == NodeClass.STEP for child in self.children[row]]
         has_steps = any(self.classes[row] == NodeClass.STEP for row in on_thread)

@@ -48,7 +48,7 @@ _KIND_NAMES = {kind.value: kind.name.lower() for kind in EventKind}
 class TraceComparison(Result):
     """The differences between two traces, by event name.
 
-    per_name  one row per kind and name in either trace, the largest difference of time first:
+    per_name  one row per kind and name in either trace, the largest difference in total time first:
 
         kind                    str      EventKind in lower case: cpu_op, kernel, …
         name                    str
@@ -236,7 +236,7 @@ def _findings(sides: list[_Side]) -> list[str]:
     counts = [side.step_count for side in sides]
     sentences = [f"{label}: {text}" for label, side in zip(_SIDES, sides, strict=True) for text in side.skipped]
     sentences += [f"the {label} trace has no steps, so it has no values per step" for label in without]
-    sentences += [f"the {label} trace has no events on this device in these steps" for label in empty]
+    sentences += [f"the {label} trace has no events on the chosen device in the chosen steps" for label in empty]
     if all(counts) and counts[0] != counts[1]:
         sentences.append(
             f"control has {counted(counts[0], 'step')} and test has {counts[1]:,}: compare the per-step columns"
