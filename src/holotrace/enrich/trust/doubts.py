@@ -23,7 +23,7 @@ class Doubt:
     event_index  the event to look at first; None if the rule is not about events
     times        intervals in which values in the trace may be wrong; empty if the doubt is about no particular time
     device, stream  None if the doubt is about the host, or about all devices or streams
-    from_ns, to_ns  where to look, if `times` is empty; None if there is no such time
+    from_ns, to_ns  the interval to look at if `times` is empty; None if there is no such interval
     """
 
     rule: str
