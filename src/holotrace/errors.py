@@ -237,7 +237,7 @@ class MissingDataError(HolotraceError, LookupError):
     def no_gpu_kernels(
         cls, analysis: str, *, rank: int, source: str, cpu_events: int, ends_early: bool = False
     ) -> MissingDataError:
-        """Report that a rank has no device work for `analysis`; if the file ends early, say that it may be missing."""
+        """Report that a rank has no device work for `analysis`, perhaps only because its file ends early."""
         if ends_early:
             return cls(
                 f"{analysis}: rank {rank}'s file ends early, before any GPU event ({source}: {cpu_events:,} CPU events), so "
@@ -294,7 +294,7 @@ class InconsistentTimesError(HolotraceError, ValueError):
 
 
 class LimitReachedError(HolotraceError, RuntimeError):
-    """A query exceeded its time or memory limit; the message names the option and argument that raise it.
+    """A query exceeded its time or memory limit; the message names the option and the argument that raise this limit.
 
     >>> from holotrace import LimitReachedError
     >>> issubclass(LimitReachedError, RuntimeError)

@@ -57,7 +57,7 @@ class WorkerPool:
     """
 
     def __init__(self, workers: int) -> None:
-        """Divide the cores among at most `workers` processes; they start with the first calls, or in `start`."""
+        """Divide the cores among at most `workers` processes, which start at the first calls or in `start`."""
         context = multiprocessing.get_context("spawn")
         workers_end, self._lifeline = context.Pipe(duplex=False)
         threads = max(1, available_cores() // workers)

@@ -54,7 +54,7 @@ class RayExecutor(Executor):
             raise InvalidOptionError(message) from error
 
     def _explained(self, error: BaseException) -> BaseException:
-        """Return the error of the call without Ray's wrapper, or a WorkerLostError."""
+        """Return the error of the call without Ray's wrapper, or a WorkerLostError if Ray itself failed."""
         cause = error.cause if isinstance(error, self._ray.exceptions.RayTaskError) else error
         is_ours = not isinstance(cause, self._ray.exceptions.RayError)
         return cause if is_ours else WorkerLostError.on_cluster("Ray", cause)

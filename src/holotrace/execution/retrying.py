@@ -20,7 +20,8 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 _MOST_LOSSES = 3
-"""A call fails after losing this many workers; it runs alone in the last try, so it must have caused the last loss."""
+"""A call fails if this many workers were lost while running it. In the last try, it runs alone, so it must have caused
+the last loss."""
 
 
 class Pool(Protocol):
@@ -58,7 +59,7 @@ class RetryingExecutor(Executor):
     """Passes calls on to a pool, and creates a new pool when the pool loses a worker.
 
     The new pool retries all interrupted calls. A call that was interrupted twice runs once more, alone in the pool, and
-    raises WorkerLostError if it loses its worker again. An exception in the `with` block, such as Ctrl-C, interrupts
+    raises WorkerLostError if its worker is lost again. An exception in the `with` block, such as Ctrl-C, interrupts
     running calls.
     """
 
@@ -124,7 +125,7 @@ class RetryingExecutor(Executor):
             self._pool.shutdown()
 
     def _start_pool(self) -> None:
-        with suppress(Exception):  # `_start` starts the pool again and reports the error
+        with suppress(Exception):  # `_start` creates the pool again and reports errors
             self._pool = self._pool or self._make_pool()
             self._pool.start()
 

@@ -1,7 +1,7 @@
 """Copy a trace file with added or changed events, in a few MiB of memory for files of any size.
 
 `with_events` copies the bytes and adds events at the end of the list. `edited` also changes or drops chosen events, in
-native code. `rewritten` passes every event to a function and writes the function's result; this takes ten times as long
+native code. `rewritten` passes every event to a function and writes the function's result; it takes ten times as long
 as `edited`. All three keep the text before and after the events.
 """
 
@@ -36,9 +36,9 @@ KEPT, LEFT_OUT, MARKED, NUMBERED = range(4)
 class Edits(NamedTuple):
     """What to do with each event of a file, in file order; events beyond the end of `fates` are kept.
 
-    fates   KEPT; LEFT_OUT; MARKED: add a text to the args; NUMBERED: if the event has a duration (`ph` X), replace its
-            name by a number and drop its args
-    values  for MARKED the index of the text in `texts`, for NUMBERED the number
+    fates   KEPT, LEFT_OUT, MARKED (add a text to the args) or NUMBERED (if the event has a duration (`ph` X), replace
+            its name by a number and drop its args)
+    values  for MARKED, the index of the text in `texts`; for NUMBERED, the number
     texts   args to add for MARKED, as JSON without braces: `"critical":1`
     """
 

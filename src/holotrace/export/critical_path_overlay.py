@@ -32,7 +32,7 @@ ARROW_TYPES: Mapping[EdgeType, str] = MappingProxyType(
         EdgeType.WINDOW: "critical_path_dependency",
     }
 )
-"""Values of the arrows' arg `type`: the same five strings as in HTA's copies."""
+"""Values of the arrows' arg `type`: the same five strings as in the copies that HTA writes."""
 
 BETWEEN_ACTIVITIES = (
     EdgeType.HOST_GAP,

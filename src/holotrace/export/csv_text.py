@@ -18,7 +18,7 @@ from holotrace.visible_text import FORMULA_START, PLAIN_NUMBER, inert_cell
 def write_csv(
     rows: pl.DataFrame, file: IO[bytes], *, include_header: bool = True, escape_formulas: bool = True
 ) -> None:
-    """Write rows as CSV; for programs that read the file, `escape_formulas=False` leaves all text unchanged."""
+    """Write rows as CSV; `escape_formulas=False` leaves all text unchanged, for files that only programs read."""
     texts = flattened(rows)
     if escape_formulas:
         texts = inert(texts)

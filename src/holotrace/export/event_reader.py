@@ -103,7 +103,7 @@ class EventReader:
             self._value()
 
     def _skip(self, pattern: re.Pattern[str]) -> str:
-        """Skip blanks; return the character after them, or an empty string at the end of the file."""
+        """Skip what matches `pattern`; return the next character, or an empty string at the end of the file."""
         while True:
             matched = pattern.match(self._buffer, self._at)
             self._at = matched.end() if matched else self._at
@@ -115,8 +115,8 @@ class EventReader:
     def _whole_values(self) -> list[Any]:
         """Parse the buffer up to the last `}` that seems to end an event, and advance past this `}`.
 
-        If the `}` is inside an event, the text up to it is not valid JSON. In this case, this method returns nothing
-        until more text has been read; meanwhile, the caller parses events one by one.
+        If the `}` is inside an event, the text up to it is not valid JSON. In this case, this method returns an empty
+        list until more text has been read; meanwhile, the caller parses events one by one.
         """
         if self._is_tried:
             return []

@@ -36,14 +36,14 @@ def recorded_calls(rank_trace: RankTrace) -> pl.DataFrame:
         end_ns          int64
         parent_row      int64   row of the parent in this table; -1 if no event contains it
         depth           int32   number of events around this one; 0 for roots
-        is_overlapping  bool    whether the event began during a sibling and ended after it
+        is_overlapping  bool    whether the event began during a sibling and ended after that sibling
     """
     return _stacks(rank_trace, CALL_KINDS)
 
 
 @derived
 def recorded_frames(rank_trace: RankTrace) -> pl.DataFrame:
-    """Return the calls of Python functions, each with its caller, in the columns of `recorded_calls`."""
+    """Return the calls of Python functions, each with its caller, with the columns of `recorded_calls`."""
     return _stacks(rank_trace, PYTHON_KINDS)
 
 

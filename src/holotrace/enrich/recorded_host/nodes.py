@@ -1,4 +1,4 @@
-"""Build the trees of host calls in a file, and find the node that caused each device row."""
+"""Build the trees of host calls in a file, and find the node that launched the work of each device row."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def recorded_device_owner(rank_trace: RankTrace) -> pl.DataFrame:
 def _nested_ranges(rank_trace: RankTrace) -> pl.DataFrame:
     """Return the host calls and modules, parents first, each with the row of its parent and whether it is a node.
 
-    An annotation inside an operator is not a node; the work launched inside it belongs to the operator.
+    An annotation inside an operator is not a node; work launched inside such an annotation belongs to the operator.
     """
     columns = ["event_index", "track_id", "kind", "name", "start_ns", "end_ns"]
     ranges = pl.concat([_module_calls(rank_trace, columns), event_ranges(rank_trace, CALL_KINDS, columns)])
@@ -123,7 +123,10 @@ def _is_within_operator(
 
 
 def _module_calls(rank_trace: RankTrace, columns: list[str]) -> pl.DataFrame:
-    """Return the module calls, which callers list before other ranges: of two equal ranges, the first one becomes the parent."""
+    """Return the module calls.
+
+    They must come before all other ranges in the table, because the first of two equal ranges becomes the parent.
+    """
     ids = rank_trace.strings.str.starts_with(MODULE_PREFIX).arg_true().cast(pl.UInt32)
     if ids.is_empty():
         return event_ranges(rank_trace, (), columns)
@@ -148,7 +151,7 @@ def _is_call(ranges: pl.DataFrame) -> npt.NDArray[np.bool_]:
 
 
 def _node_of_row(is_node: npt.NDArray[np.bool_]) -> _Rows:
-    """Return the node of each row; the last entry is for row -1."""
+    """Return the node number of each row that is a node; the last entry is -1, so row -1 has no node."""
     return np.append(np.cumsum(is_node) - 1, NO_PARENT)
 
 

@@ -19,9 +19,10 @@ _OUTSIDE = -1
 def step_of_event(rank_trace: RankTrace) -> pl.Series:
     """Return the step of every row of `events`.
 
-    A host event belongs to the step in which it begins; device work belongs to the step in which it was launched. Work
-    that was launched before the recording belongs to no step. Other device work without a known launch belongs to the
-    step in which it starts. If several threads record a step, it spans all their ranges.
+    A host event belongs to the step in which it begins; device work belongs to the step in which it was launched.
+    Device work without a known launch belongs to no step if it was probably launched before the recording, and
+    otherwise to the step in which it starts. If several threads record a step, the step lasts from the first start to
+    the last end of their ranges.
 
     Returns:
         `step`, int64, in the order of `rank_trace.table("events")`; null outside all steps.
@@ -50,7 +51,7 @@ def step_rows(
 
 @derived
 def _step_rows(rank_trace: RankTrace) -> npt.NDArray[np.int64]:
-    """Return the row of each event's step in `_windows`."""
+    """Return, for each event, the row of its step in `_windows`; -1 outside all steps."""
     known = _windows(rank_trace)
     start_ns = rank_trace.table("events", ["start_ns"])["start_ns"].to_numpy()
     rows = rows_of_windows(known, start_ns)

@@ -30,7 +30,7 @@ ROLES = ("kernel", "memcpy", "memset", "communication", "runtime", "dataloader",
 """The roles in order of priority: if several apply at once, the time is assigned to the first one."""
 
 _WAITS = r"^_?c10d_functional::wait_tensor$"
-"""The operator of functional collectives in which the host waits for the result:
+"""The operator in which the host waits for the result of a functional collective:
 https://github.com/pytorch/pytorch/blob/main/torch/distributed/_functional_collectives.py (`wait_tensor`).
 """
 
@@ -55,7 +55,7 @@ def roles(rank_trace: RankTrace) -> dict[str, Intervals]:
 
 
 def _without_waits(rank_trace: RankTrace, operators: pl.DataFrame, known: Intervals) -> Intervals:
-    """Return when at least one thread runs an operator and is not waiting in one."""
+    """Return when at least one thread runs an operator and is not waiting for a functional collective."""
     names = names_matching(rank_trace.unselected, _WAITS)
     waits = operators.filter(pl.col("name").is_in(names.implode()))
     if waits.is_empty():
@@ -77,8 +77,8 @@ def times_within(
     Args:
         intervals: the intervals of the `ROLES`.
         within: the steps.
-        restarts: reproduce a mistake of the TensorBoard plugin: once the earlier roles fill all steps, the time of the
-            next role is counted in full.
+        restarts: reproduce a mistake of the TensorBoard plugin: once the earlier roles fill all steps, the next role
+            is counted in full, although it overlaps them.
     """
     starts, ends = within["start_ns"].to_numpy(), within["end_ns"].to_numpy()
     taken: Intervals = (np.empty(0, np.int64), np.empty(0, np.int64))

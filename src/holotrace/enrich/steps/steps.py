@@ -21,7 +21,7 @@ _STEP_KINDS = (EventKind.CPU_OP, EventKind.USER_ANNOTATION)
 """Only host kinds, because the profiler repeats steps on the device (GPU_USER_ANNOTATION) with later times."""
 
 _ENOUGH_WORK = 0.8
-"""The last window counts as cut short if it launched less than this fraction of the work of the window before it."""
+"""The last window is considered cut short if it launched less than this fraction of the previous window's work."""
 
 _BEFORE_ALL = np.iinfo(np.int64).min
 """A time before all other times."""
@@ -52,7 +52,8 @@ def windows(rank_trace: RankTrace, annotation: str | None = None) -> pl.DataFram
 
     Args:
         rank_trace: the rank.
-        annotation: name of host annotations (or operators) to use instead of steps, numbered from 0 in order of start.
+        annotation: name of the host annotations (or operators) to use instead of steps. They are numbered from 0 in
+            order of start.
             By default, the windows are the steps or, if there are none, the whole recording as window 0.
 
     Returns:
@@ -91,7 +92,7 @@ def device_extended_windows(rank_trace: RankTrace, annotation: str | None = None
     ended too early. If no window launched work, all windows stay unchanged.
 
     Returns:
-        The columns of `windows`, sorted by start_ns; they overlap only if the host windows overlap.
+        The columns of `windows`, sorted by start_ns; extended windows never overlap, but unchanged windows may.
     """
     host = windows(rank_trace, annotation)
     work = device_rows(rank_trace).select("event_index", "start_ns", "end_ns")
@@ -128,7 +129,7 @@ def _one_after_the_other(within: pl.DataFrame, before_ns: int | None) -> pl.Data
 
 
 def _kept_count(counts: list[int]) -> int:
-    """Return how many windows to keep, dropping windows at the end that were cut short."""
+    """Return how many windows to keep: windows at the end are dropped if they launched no work or were cut short."""
     last = max(row for row, count in enumerate(counts) if count)
     is_cut_short = last > 0 and _ENOUGH_WORK * counts[last - 1] > counts[last]
     return 1 if len(counts) == 1 else last + (not is_cut_short)
@@ -143,7 +144,7 @@ def window_of(within: pl.DataFrame, times_ns: pl.Series) -> pl.Series:
 
 
 def _row_of(within: pl.DataFrame, times_ns: pl.Series) -> pl.Series:
-    """Return, as `row`, the row of the window that contains each time; null outside all windows."""
+    """Return a column `row`: the row of the window that contains each time; null outside all windows."""
     times = (times_ns.fill_null(_BEFORE_ALL) if times_ns.null_count() else times_ns).to_numpy()
     return pl.Series("row", rows_of_windows(within, times)).cast(pl.UInt32, strict=False)  # -1 becomes null
 

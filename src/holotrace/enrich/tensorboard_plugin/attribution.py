@@ -66,14 +66,15 @@ class PluginAttribution(Attribution):
         return plugin_host_nodes(rank_trace)
 
     def node_times(self, rank_trace: RankTrace) -> pl.DataFrame:
-        """Sum the times over the trees before backward operators are moved to their modules."""
+        """Sum the times over the trees as they are before backward operators are moved to their modules."""
         return plugin_node_times(rank_trace)
 
     def device_owner(self, rank_trace: RankTrace) -> pl.DataFrame:
         """Assign device work to nodes only by the external id of the launch.
 
-        Kernels without a known launch belong to every thread with steps; copies without a known launch belong to no
-        thread. The column `operator` contains the node even if it is not an operator.
+        Kernels without a known launch belong to the roots of all threads with steps; copies without a known launch
+        belong to no node. The column `operator` contains the same node as the column `node`, even if this node is not
+        an operator.
         """
         return plugin_device_owner(rank_trace)
 
@@ -100,7 +101,7 @@ class PluginAttribution(Attribution):
         return texts.fill_null("[]")
 
     def module_times(self, rank_trace: RankTrace) -> ModuleTimes:
-        """List modules below their Python parents, with totals over all calls; leave out Lightning's hooks."""
+        """List each module below the module that calls it, with totals over all calls; leave out Lightning's hooks."""
         listed = plugin_modules(rank_trace)
         return ModuleTimes(listed, listed.clear())
 
@@ -116,7 +117,7 @@ class PluginAttribution(Attribution):
         return kernels.drop("duration_ns").join(recorded, on="event_index", how="left", maintain_order="left")
 
     def listed_launches(self, kernels: pl.DataFrame) -> pl.DataFrame:
-        """Return the kernels that some thread launched."""
+        """Return only the kernels that have a value in `operator`."""
         return kernels.drop_nulls("operator")
 
     def mean_by_duration(self, column: str) -> pl.Expr:
@@ -131,7 +132,7 @@ class PluginAttribution(Attribution):
         return owners.select("event_index").join(kernels, on="event_index")
 
     def kernels_of_unknown_size(self, kernels: pl.DataFrame) -> pl.DataFrame:
-        """Return no kernels, because the plugin treats an unknown number of blocks per SM as 0."""
+        """Return no kernels: the plugin never treats a kernel's size as unknown, but uses 0 blocks per SM instead."""
         return kernels.clear()
 
     # Steps
@@ -154,7 +155,7 @@ class PluginAttribution(Attribution):
         return plugin_roles(rank_trace)
 
     def role_times(self, intervals: Mapping[str, Intervals], steps: pl.DataFrame) -> dict[str, Int64Array]:
-        """Repeat the plugin's mistake: if the earlier roles fill all steps, count the next role in full."""
+        """Repeat the plugin's mistake: if the earlier roles fill all steps, count the next role despite the overlap."""
         return times_within(intervals, steps, restarts=True)
 
     def series_edges(self, rank_trace: RankTrace, _whole: Int64Array, _parts: int) -> Int64Array:
@@ -168,7 +169,7 @@ class PluginAttribution(Attribution):
         return OfRank(plugin_communication_ranges(rank_trace, steps), _NO_FACTS)
 
     def job_ranges(self, of_ranks: Mapping[int, OfRank], _: pl.DataFrame) -> JobRanges:
-        """Match ranges by node and by number in the node; if a range is missing on any rank, all waiting is unknown."""
+        """Match ranges by node and by number within the node; all waiting is unknown if a rank lacks a range."""
         table = matched_plugin_ranges({rank: of_rank.calls for rank, of_rank in of_ranks.items()})
         return JobRanges(table, (_NO_VIEW,) if table["wait_ns"].null_count() else ())
 
@@ -177,7 +178,7 @@ class PluginAttribution(Attribution):
         return 0
 
     def waiting_of_steps(self, counts: pl.Expr) -> pl.Expr:
-        """Leave the waiting time of steps without collectives null."""
+        """Keep the values null for steps without collectives."""
         return counts
 
     def steps_in_means(self, per_step: pl.DataFrame) -> pl.DataFrame:
@@ -185,7 +186,7 @@ class PluginAttribution(Attribution):
         return per_step
 
     def steps_in_mean_waiting(self, per_step: pl.DataFrame) -> pl.DataFrame:
-        """Treat the time outside the steps as a step, and join steps with the same number."""
+        """Treat the time outside the steps as a step, and keep one row for each step number of a rank."""
         return per_step.unique(["rank", "step"], maintain_order=True)
 
     def used_devices(self, rank_trace: RankTrace) -> list[int]:

@@ -120,7 +120,8 @@ def _top_nodes(trees: list[_Node], backward_ids: set[int]) -> tuple[list[_Node],
 def _main_tree(summed: pl.DataFrame, trees: list[_Node], passes: list[_Node]) -> _Node:
     """Return the last tree with steps.
 
-    If no tree has steps, return the longest tree. Of several trees, the first one with a backward pass is excluded.
+    If no tree has steps, return the longest tree; if there are several trees, ignore the first tree with a backward
+    pass.
     """
     with_steps = set(summed.filter(pl.col("node_class") == NodeClass.STEP)["tree"])
     tree_of = summed["tree"].to_list()
@@ -135,7 +136,7 @@ def _main_tree(summed: pl.DataFrame, trees: list[_Node], passes: list[_Node]) ->
 
 
 def _groups(passes: list[_Node], accumulate_ids: set[int]) -> dict[_Node, list[_Node]]:
-    """Return each pass with the gradient accumulations that follow it."""
+    """Return {backward pass: the pass itself and the gradient accumulations that follow it}."""
     groups: list[list[_Node]] = []
     for node in passes:
         if node.name in accumulate_ids and groups:
@@ -158,7 +159,8 @@ def _by_forward(
 ) -> dict[int, list[_Node]]:
     """Return {start of a forward operator: its group of backward nodes}.
 
-    If two arrows point to one group, the first arrow gets the group; the plugin failed on such files.
+    If two arrows point to one group, the forward operator of the first arrow gets the group; the plugin failed on such
+    files.
     """
     parent_at: dict[int, _Node] = {}
     for node in passes:

@@ -127,9 +127,9 @@ def plugin_communication_ranges(rank_trace: RankTrace, steps: pl.DataFrame) -> p
 def matched_plugin_ranges(of_ranks: Mapping[int, pl.DataFrame]) -> pl.DataFrame:
     """Return the ranges of all ranks as the table of `JobRanges`.
 
-    Ranges of different ranks match if they have the same node and the same number within it (`place`). The duration of
-    the shortest matching range is the transfer time; the remainder of a longer range is waiting. If a range is missing
-    on any rank, all waiting is unknown.
+    Ranges of different ranks match if their nodes have the same number, and the ranges have the same number within
+    their nodes (`place`). The duration of the shortest matching range is the transfer time; the remainder of a longer
+    range is waiting. If a range is missing on any rank, no waiting time is known.
     """
     ranges = of_all_ranks(of_ranks)
     duration = pl.col("end_ns") - pl.col("start_ns")
@@ -139,7 +139,7 @@ def matched_plugin_ranges(of_ranks: Mapping[int, pl.DataFrame]) -> pl.DataFrame:
 
 
 def step_of_nodes(nodes: pl.DataFrame, steps: pl.DataFrame) -> pl.Series:
-    """Return, for each node, the number (int64) of the step that contains all of it; null if there is no such step.
+    """Return, for each node, the number (int64) of the step that contains the entire node; null if there is none.
 
     `steps` is the result of `holotrace.enrich.tensorboard_plugin.steps.plugin_steps`.
     """
@@ -164,7 +164,7 @@ def _with_bytes(rank_trace: RankTrace, events: pl.DataFrame) -> pl.DataFrame:
 
 
 def _byte_count(dims: str | None, types: str | None) -> int:
-    """Return the bytes of all inputs, counted as the plugin did."""
+    """Return the total size of all inputs in bytes, computed as in the plugin."""
     if dims is None or types is None:
         return 0
     shapes, kinds = json.loads(dims), json.loads(types)

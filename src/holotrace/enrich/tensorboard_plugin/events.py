@@ -223,7 +223,7 @@ def _types(rank_trace: RankTrace, events: pl.DataFrame) -> npt.NDArray[np.uint8]
 
 
 def _type_of_categories(rank_trace: RankTrace, category: pl.Series) -> npt.NDArray[np.uint8]:
-    """Return, for each string id, the type of events with this category; the last entry is for events without one."""
+    """Return, by string id of the category, the type of the events; the last entry is for events without a category."""
     by_id = np.zeros(len(rank_trace.strings) + 1, np.uint8)
     for string_id in category.unique().drop_nulls():
         by_id[string_id] = _TYPE_OF_CATEGORY.get(rank_trace.strings[string_id].lower(), PluginType.IGNORED)

@@ -65,7 +65,8 @@ def plugin_blocks(events: pl.DataFrame) -> pl.DataFrame:
 def visited_nodes(nodes: pl.DataFrame, events: pl.DataFrame, is_in_window: pl.Series) -> npt.NDArray[np.bool_]:
     """Return which nodes in the window the plugin visited.
 
-    The plugin visited the roots, their children, and the children of every node that has events in it or below it.
+    The plugin visited the roots, their children, and the children of every node with memory events of its own or of its
+    descendants.
 
     Args:
         nodes: the host trees.

@@ -32,7 +32,7 @@ class _Module(NamedTuple):
 
 
 def plugin_modules(rank_trace: RankTrace) -> pl.DataFrame:
-    """Return the rows of the plugin's module view, each module after the module around it.
+    """Return the rows of the plugin's module view, each module after the module that contains it.
 
     The hierarchy comes from the parent ids of the Python frames or, for Lightning, from the dots in the names. A module
     that another module calls twice is listed twice. The times are summed over all forward calls with the same name and

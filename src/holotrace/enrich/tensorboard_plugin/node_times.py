@@ -23,8 +23,8 @@ from holotrace.store.trace import RankTrace
 def plugin_node_times(rank_trace: RankTrace) -> pl.DataFrame:
     """Return the times of the plugin's nodes.
 
-    The times are summed over the trees before backward operators are moved. Then the times of the added backward nodes
-    are filled in.
+    The times are summed over the trees as they are before backward operators are moved. Then the times of the added
+    backward nodes are filled in.
     """
     summed = _summed(rank_trace)
     trees = plugin_trees(rank_trace)
@@ -43,7 +43,7 @@ def _summed(rank_trace: RankTrace) -> pl.DataFrame:
 
 
 def _with_backward_nodes(trees: pl.DataFrame, times: pl.DataFrame, is_made: Bools) -> pl.DataFrame:
-    """Fill in the added nodes: device times are sums over the children; host times are the lengths of the nodes."""
+    """Fill in the times of added nodes: host totals are the nodes' lengths, device totals are sums over children."""
     parent, columns = trees["parent"].to_numpy(), {name: times[name].to_numpy().copy() for name in times.columns}
     length_ns = (trees["end_ns"] - trees["start_ns"]).to_numpy()
     for name, values in columns.items():

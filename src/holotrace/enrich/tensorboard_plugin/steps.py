@@ -39,7 +39,7 @@ def plugin_steps(rank_trace: RankTrace) -> pl.DataFrame:
 
 
 def bucket_edges(rank_trace: RankTrace) -> npt.NDArray[np.int64]:
-    """Return the edges of a time series' buckets of equal length (1, 10, 100, … µs); the last bucket may be longer."""
+    """Return the edges of a time series' buckets: equally long (1, 10, 100, … µs), but the last may be longer."""
     events = plugin_events(rank_trace)
     spans = events.filter(pl.col("type") == PluginType.TRACE)
     named = spans.filter(rank_trace.texts(spans["name"]) == "PyTorch Profiler (0)").tail(1)
@@ -64,8 +64,7 @@ def _host_steps(events: pl.DataFrame) -> pl.DataFrame:
 def _step_of_runtime(events: pl.DataFrame, host: pl.DataFrame) -> pl.Series:
     """Return the row in `host` of the step that contains each runtime call; null for other events.
 
-    A step contains a call if it is the first step that ends after the call's start, and the whole call is inside the
-    step.
+    Only the first step that ends after the call's start is considered, and only if the whole call is inside this step.
     """
     starts, ends = host["start_ns"].to_numpy(), host["end_ns"].to_numpy()
     step_rows = np.full(len(events), -1, np.int64)

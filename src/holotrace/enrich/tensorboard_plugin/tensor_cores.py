@@ -15,7 +15,8 @@ _KERNELS = re.compile(
     r"direct_group|xmma_implicit_gemm|xmma_sparse_conv|xmma_warp_specialized_implicit_gemm|xmma_gemm|"
     r"xmma_sparse_gemm|c1688"
 )
-"""Parts of the names of kernels on tensor cores; those of AMD, and of NVIDIA after early Ampere, are missing."""
+"""Parts of the names of kernels that use tensor cores. Kernels for AMD, and for NVIDIA GPUs newer than the first Ampere
+GPUs, are missing."""
 
 
 @derived
@@ -25,7 +26,7 @@ def plugin_uses_tensor_cores(rank_trace: RankTrace) -> pl.DataFrame:
 
 
 def plugin_is_eligible(names: pl.Series) -> pl.Series:
-    """Return, for each operator name, whether, according to the plugin, tensor cores could do the operator's work."""
+    """Return whether the plugin assumes that tensor cores could do the work of the operators with each name."""
     return names.str.contains(f"^(?:{PLUGIN_OPERATORS})$")
 
 

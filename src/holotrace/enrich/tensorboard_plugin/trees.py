@@ -25,7 +25,7 @@ from holotrace.store.trace import RankTrace
 _Rows = npt.NDArray[np.int64]
 
 _DISCARDED = -2
-"""The parent row that marks a range as discarded by the plugin."""
+"""The value in `parent` of ranges that the plugin discarded."""
 
 _CLASS_OF_TYPE = {
     PluginType.OPERATOR: NodeClass.OPERATOR,
@@ -51,7 +51,7 @@ def plugin_trees(rank_trace: RankTrace) -> pl.DataFrame:
     """Return the plugin's final trees.
 
     After summing over the trees, the plugin removes the backward operators and, if their module is known, inserts them
-    elsewhere. `summed_row` (int64) is the row of each node in `summed_trees`, -1 for backward nodes.
+    elsewhere. `summed_row` (int64) is the row of each node in `summed_trees`, -1 for added nodes `<module>.backward`.
     """
     return with_backward_modules(rank_trace, summed_trees(rank_trace))
 
@@ -63,7 +63,7 @@ def summed_trees(rank_trace: RankTrace) -> pl.DataFrame:
     If the only child of an operator has the same name, the child is removed.
 
     Returns:
-        The columns of `host_nodes`, and thread, int64: the tid.
+        The columns of `host_nodes`, plus `thread` (int64): the tid.
     """
     placed = _placed(rank_trace)
     remains = np.flatnonzero(_remains(placed))
@@ -145,7 +145,7 @@ def _roots(rank_trace: RankTrace) -> pl.DataFrame:
 
 
 def _first_of_external_ids(rank_trace: RankTrace) -> pl.DataFrame:
-    """Return, for each external id, the node of `summed_trees` that owns its calls; -1 if the node was dropped."""
+    """Return, for each external id, the node of `summed_trees` that owns the calls with this id; -1 if it was dropped."""
     placed = _placed(rank_trace)
     takes = _row_that_remains(placed)[:-1]
     takes[_has_merged_child(placed)] = NO_PARENT
@@ -221,11 +221,11 @@ def _parents(rows: pl.DataFrame) -> _Rows:
 
 
 def _with_ends_of_roots(rows: pl.DataFrame) -> pl.DataFrame:
-    """Start each root with its first child and end it with its last."""
+    """Set the start of each root to the start of its first child, and the end to the end of its last child."""
     parent, is_root = rows["parent"].to_numpy(), rows["event_index"].is_null().to_numpy()
     top = np.flatnonzero((parent >= 0) & is_root[parent])
     start_ns, end_ns = (rows[column].fill_null(0).to_numpy().copy() for column in ("start_ns", "end_ns"))
-    start_ns[parent[top[::-1]]] = start_ns[top[::-1]]  # in reverse, because numpy keeps the last value written
+    start_ns[parent[top[::-1]]] = start_ns[top[::-1]]  # in reverse, so that the first child is written last
     end_ns[parent[top]] = end_ns[top]
     return rows.with_columns(
         pl.Series("start_ns", start_ns),
@@ -259,7 +259,10 @@ def _remains(placed: pl.DataFrame) -> npt.NDArray[np.bool_]:
 
 
 def _row_that_remains(placed: pl.DataFrame) -> _Rows:
-    """Return the row in `summed_trees` of each row or, if merged, of its parent; the last entry is for row -1."""
+    """Return, for each row, the row in `summed_trees` that represents it; -1 if there is none.
+
+    A merged row is represented by its parent, and a discarded row by none. The last entry is for row -1.
+    """
     parent, remains = placed["parent"].to_numpy(), _remains(placed)
     known = np.where(parent == _DISCARDED, NO_PARENT, np.arange(len(parent)))
     rows = itself_or_above(np.maximum(parent, NO_PARENT), remains, known)

@@ -20,7 +20,7 @@ duration, the calls belong to different collectives, or the clocks differ.
 """
 
 LEAST_CLOCK_DIFFERENCE_NS = 1_000_000
-"""Smaller differences between the clocks do not change the tables about collectives."""
+"""Smaller differences between the clocks do not affect the tables about collectives."""
 
 _LATE_START = "profiler_start_skew"
 
@@ -127,13 +127,14 @@ def clocks_differ(ranks: Mapping[int, RankRecording]) -> JobDoubts:
             Doubt(
                 "clocks_differ",
                 f"Rank {late} enters a collective {duration_text(gap)} after rank {early} left it, which is impossible: their clocks "
-                "differ by at least as much, so compare their times only after alignment, as holotrace collectives does",
+                "differ by at least this much, so compare their times only after alignment, as holotrace collectives "
+                "does",
             ),
         )
 
 
 def profiler_start_skew(ranks: Mapping[int, RankRecording]) -> JobDoubts:
-    """Doubt a rank's first collective if another rank, for which it may wait, starts recording during the collective.
+    """Doubt a rank's first collective if another rank, for which it may be waiting, starts recording during the call.
 
     Calls are compared only if they end at nearly the same time. A call is doubted only if it takes over 10 times as
     long as the shortest call with which it is compared.

@@ -28,8 +28,8 @@ def overlapping_work(rank_trace: RankTrace) -> Iterator[Doubt]:
 
     A sum of durations counts overlaps twice; the busy time, which is the length of a union, counts them once. Two kinds
     of kernels may overlap: kernels of one graph replay, and kernels that programmatic dependent launch may have started
-    early (on CUDA, this includes kernels without a recorded launch). Overlaps of up to 2 µs, the resolution of clocks,
-    are ignored.
+    early (on CUDA, kernels without a recorded launch are assumed to be of this kind). Overlaps of up to 2 µs, the
+    resolution of the device's clock, are ignored.
 
     Source: https://github.com/AMD-AGI/TraceLens/issues/669, kernels on ROCm that overlap the next kernel.
     """
@@ -77,8 +77,8 @@ def starts_before_launch(rank_trace: RankTrace) -> Iterator[Doubt]:
             "starts_before_launch",
             f"{len(rows):,} of {counted(total, 'piece', 'pieces')} of work on device {device}, stream {stream} begin before "
             f"the calls that launched them, by a median of {duration_text(float(np.median(leads)))} and "
-            f"at most {duration_text(int(leads.max()))}: the clocks of host and device disagree, so launch delays and the "
-            "causes of idle time are wrong by as much",
+            f"at most {duration_text(int(leads.max()))}: the clocks of host and device disagree, so launch delays "
+            "are off by about as much, and the causes of idle time may be wrong",
             count=len(rows),
             event_index=rows.item(int(leads.argmax()), "event_index"),
             times=times_of(rows, "start_ns", "launch_start_ns"),
@@ -97,7 +97,7 @@ def _that_should_not(rank_trace: RankTrace, rows: pl.DataFrame) -> pl.DataFrame:
 
 
 def _by_stream(rows: pl.DataFrame) -> Iterator[tuple[tuple[int, int], pl.DataFrame]]:
-    """Yield each device and stream with its rows, in the order of their first rows."""
+    """Yield each device and stream with its rows, in the order of first occurrence in `rows`."""
     for (device, stream), part in rows.group_by(*_STREAM, maintain_order=True):
         yield (int(device), int(stream)), part
 

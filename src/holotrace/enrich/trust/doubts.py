@@ -21,9 +21,9 @@ class Doubt:
     sentence     what was found and what it means
     count        number of events or intervals that break the rule
     event_index  the event to look at first; None if the rule is not about events
-    times        when the numbers of the trace may be wrong; empty if the doubt has no particular time
+    times        intervals in which values in the trace may be wrong; empty if the doubt is about no particular time
     device, stream  None if the doubt is about the host, or about all devices or streams
-    from_ns, to_ns  where to look, if `times` is empty; None if there is no such time
+    from_ns, to_ns  the interval to look at if `times` is empty; None if there is no such interval
     """
 
     rule: str
@@ -55,7 +55,7 @@ def all_times(doubts: Iterable[Doubt]) -> Intervals:
 
 
 def times_of(events: pl.DataFrame, start: str = "start_ns", end: str = "end_ns") -> Intervals:
-    """Return the times that these events cover, as disjoint intervals in order."""
+    """Return the times at which at least one of these events runs, as disjoint intervals in order."""
     return union(events[start].to_numpy(), events[end].to_numpy())
 
 

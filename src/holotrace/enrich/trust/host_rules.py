@@ -18,8 +18,8 @@ from holotrace.store.trace import RankTrace
 from holotrace.units import counted, duration_text, times_text
 
 LATEST_END_NS = 20_000
-"""A wait may seem to end up to this long before the end of the work that it waits for, because the clocks of host and
-device are compared only from time to time; on a healthy MI300, the difference is 8 µs."""
+"""A wait may appear to end before the work that it waits for, by at most this much, because the clocks of host and
+device are compared only from time to time. On a healthy MI300, the difference is 8 µs."""
 
 FEWEST_LOST_LAUNCHES = 10
 SHORTEST_GAP_NS = 1_000_000
@@ -31,7 +31,7 @@ _HOST_KINDS = (EventKind.CPU_OP, EventKind.PYTHON_FUNCTION, *LAUNCH_KINDS)
 
 
 def waits_end_early(rank_trace: RankTrace) -> Iterator[Doubt]:
-    """Doubt a wait for a stream or device if it ends while work that was launched before it is still running.
+    """Doubt a wait for a stream or device that ends while work launched before the wait is still running.
 
     Source: rule `stream_sync_overlap` of PyTorch's torch/profiler/_trace_validator.py.
     """
@@ -129,7 +129,7 @@ def gaps_in_host_recording(rank_trace: RankTrace) -> Iterator[Doubt]:
 
 
 def _recorded_waits(rank_trace: RankTrace) -> pl.DataFrame:
-    """Return the waits that the profiler recorded, with device and stream (null in waits for a whole device)."""
+    """Return the waits that the profiler recorded, with device and stream (null if the wait is for a whole device)."""
     details = rank_trace.table("synchronisations", ["event_index", "sync_kind"])
     columns = ["event_index", "start_ns", "end_ns", "device", "stream"]
     rows = event_ranges(rank_trace, [EventKind.SYNCHRONISATION], columns).join(details, on="event_index")
@@ -140,7 +140,10 @@ def _recorded_waits(rank_trace: RankTrace) -> pl.DataFrame:
 
 
 def _waits_by_name(rank_trace: RankTrace) -> pl.DataFrame:
-    """Return the calls that wait for a device, if the rank uses only one device."""
+    """Return the calls that wait for a device, or no calls if the rank uses several devices.
+
+    The names of the calls do not show for which device they wait.
+    """
     names = names_matching(rank_trace, _DEVICE_WAIT)
     devices = device_rows(rank_trace)["device"].unique().to_list() if len(names) else []
     calls = event_ranges(rank_trace, LAUNCH_KINDS, ["event_index", "start_ns", "end_ns"], names=names)
@@ -150,7 +153,7 @@ def _waits_by_name(rank_trace: RankTrace) -> pl.DataFrame:
 
 
 def _running_after(rank_trace: RankTrace, waits: pl.DataFrame) -> pl.DataFrame:
-    """Add `last_ns`, when all work that was launched before each wait has ended; null if there is no such work."""
+    """Add `last_ns`: the time when the last work launched before the wait ended; null if there is no such work."""
     rows = device_rows(rank_trace).select("device", "stream", "end_ns")
     launched = rows.hstack(launches(rank_trace).select("launch_start_ns"))
     work = launched.drop_nulls("launch_start_ns").sort("launch_start_ns")

@@ -56,7 +56,7 @@ def examined_rank(rank_trace: RankTrace) -> ExaminedRank:
 
 
 def doubts_by_rank(ranks: Mapping[int, ExaminedRank]) -> dict[int, list[Doubt]]:
-    """Return the doubts about each rank, with the doubts about the whole job last."""
+    """Return the doubts about each rank; a doubt about the whole job is listed last, under the rank to look at."""
     doubts = {rank: list(known.doubts) for rank, known in ranks.items()}
     for rank, doubt in doubts_of_job({rank: known.recording for rank, known in ranks.items()}):
         doubts[rank].append(doubt)

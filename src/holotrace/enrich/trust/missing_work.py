@@ -1,4 +1,4 @@
-"""Find device work that is missing in the trace: incomplete graph replays, and launches without work."""
+"""Find device work that is missing from the trace: incomplete graph replays, and launches without work."""
 
 from __future__ import annotations
 
@@ -111,7 +111,10 @@ def _place_text(device: int | None, stream: int | None) -> str:
 
 
 def _idle_within(rank_trace: RankTrace, calls: pl.DataFrame, device: int | None) -> Intervals:
-    """Return when the device (all devices if None) is idle between `start_ns` and `until_ns` of at least one call."""
+    """Return when the device is idle between `start_ns` and `until_ns` of at least one call.
+
+    If `device` is None, return when all devices are idle at once.
+    """
     work = device_work(rank_trace)
     here = work if device is None else work.filter(pl.col("device") == device)
     return intersection(union(calls["start_ns"].to_numpy(), calls["until_ns"].to_numpy()), gaps(*intervals_of(here)))

@@ -16,11 +16,11 @@ from holotrace.store.trace import RankTrace
 from holotrace.units import counted, duration_text, percent_text
 
 LARGEST_OVERHEAD = 0.05
-"""A step is reported if the profiler's own work takes more than this fraction of its time."""
+"""A step is reported if the profiler's own work takes more than this fraction of the step's time."""
 
 _START = "Iteration Start"
 _END = "Record Window End"
-"""Name prefixes of the instants that Kineto writes at the start and end of the recording."""
+"""Name prefixes of the instant events that Kineto writes at the start and end of the recording."""
 
 
 def profiler_overhead(rank_trace: RankTrace) -> Iterator[Doubt]:

@@ -20,7 +20,8 @@ _VERSIONS = {
     "roctracer_version": "roctracer version",
     "schemaVersion": "schema of the trace",
 }
-"""Top-level keys of a trace whose values are versions. `one_job` compares the versions of the runtimes across ranks."""
+"""Top-level keys of the trace file that contain versions. Runtime versions are not listed here, because
+`holotrace.enrich.job.one_job` compares them."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,7 +29,7 @@ class RankRecording:
     """Facts about a rank's file that should be equal on all ranks of a job.
 
     file         the facts that `one_job` compares
-    software     {name: value} of the GPUs, versions and profiler options that the file contains
+    software     {name: value} of the GPUs, software versions and profiler options recorded in the file
     collectives  the first few collective kernels; see `first_collectives`
     """
 

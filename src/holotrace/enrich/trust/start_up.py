@@ -89,7 +89,7 @@ def slow_first_calls(rank_trace: RankTrace) -> Iterator[Doubt]:
 
 
 def work_before_recording(rank_trace: RankTrace) -> Iterator[Doubt]:
-    """Doubt idle time in which a stream probably still runs work from before the recording.
+    """Doubt idle time in which a stream probably still runs work that was launched before the recording.
 
     Source: streams run their work in order, https://docs.nvidia.com/cuda/cuda-c-programming-guide/index.html#streams.
     """

@@ -70,7 +70,7 @@ def _ends(members: pl.DataFrame) -> pl.DataFrame:
     # events.
     last_ns = pl.max_horizontal(pl.col("end_ns") - 1, "start_ns")
     arrival_ns = pl.min_horizontal(pl.max_horizontal("source_start_ns", "start_ns"), last_ns)
-    is_coalesced = pl.col("kernel_count") > 1  # for a coalesced call, the table has only the first kernel
+    is_coalesced = pl.col("kernel_count") > 1  # for a coalesced call, the table contains only the first kernel
     time_ns = pl.when(is_coalesced).then("start_ns").when("is_send").then(last_ns).otherwise(arrival_ns)
     timed = others.with_columns(time_ns.alias("time_ns"))
     source = pl.struct(pid="source_pid", tid="source_tid", time_ns="source_start_ns")

@@ -29,12 +29,12 @@ from holotrace.store.trace import RankTrace, Trace
 from holotrace.version import __version__
 
 MERGED_NAME = "merged_ranks.json.gz"
-"""Name of the file that `holotrace export` writes; `open_trace` skips it in a folder."""
+"""Name of the file that `holotrace export` writes; when `open_trace` opens a folder, it skips this file."""
 
 _METHOD = (
     "Times of each host are corrected by offset_ns + drift_ppb * (time - at_ns) / 1e9. Offset and drift are estimated "
-    "from the collectives that hosts share, because no rank leaves a collective before all ranks have entered it. The "
-    "true offset is within half_width_ns of offset_ns."
+    "from the collectives that hosts share: no rank leaves a collective before all ranks have entered it, which limits "
+    "the possible offsets. The true offset is within half_width_ns of offset_ns."
 )
 
 
@@ -98,7 +98,8 @@ def write_merged_trace(  # noqa: PLR0913 -- options by name
         trace: the ranks; selections of events are ignored.
         target: where to write; compressed if the name ends in `.gz`.
         critical_path: the result of `holotrace.critical_path(trace, across_ranks=True)`, added as a separate process.
-            It has a track for each rank on the path, and arrows where the path moves from one rank to another.
+            This process has a track for each rank on the path, and arrows where the path moves from one rank to
+            another.
         overwrite: replace an existing file.
         executor: reads the communication of the ranks.
         opened: opens the file of a rank.
@@ -158,7 +159,7 @@ class _Merged:
 
     @property
     def findings(self) -> tuple[str, ...]:
-        """Findings about calls and clocks that could not be matched or aligned."""
+        """Findings about calls that could not be matched, and clocks that could not be aligned."""
         return (*self.matching.findings, *self.compared.findings)
 
     @property

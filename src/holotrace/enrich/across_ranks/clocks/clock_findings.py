@@ -43,7 +43,7 @@ def _divided_hosts(per_host: pl.DataFrame, contradictions: pl.DataFrame) -> Iter
     for host, count, largest_ns in contradictions.filter(pl.col("host").is_in(divided.implode())).iter_rows():
         yield (
             f"Ranks of host {host} leave collectives up to {duration_text(largest_ns)} before others enter them "
-            f"({count:,} times), so their clocks differ by at least as much; each rank is treated as a separate host."
+            f"({count:,} times), so their clocks differ by at least this much; each rank is treated as a separate host."
         )
 
 
