@@ -23,8 +23,7 @@ def origin_ns(trace: Trace) -> int:
 
 
 def duration_ns(rank_trace: RankTrace) -> int:
-    """Return the time between the first and the last start of the selected events, which HTA uses as the trace's
-    length."""
+    """Return the time between the first and the last start of the selected events; to HTA, it is the trace's length."""
     span = _span(rank_trace)
     return span[1] - span[0] if span else 0
 
