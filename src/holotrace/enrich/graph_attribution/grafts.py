@@ -54,7 +54,7 @@ class Grafts(NamedTuple):
 
         event_index      uint32  a new number, which no event in the file has
         launch_index     uint32  the call that launched the graph
-        above            int64   row of the enclosing node; -1 if the enclosing node is the one around the launch
+        above            int64   row of the enclosing node in this table; -1 if only the launch encloses the node
         node_class       uint8   NodeClass
         name             uint32  string id
         is_counted       bool    see `host_nodes`
@@ -264,7 +264,8 @@ class _Templates:
         return _Template(kept, place[nearest_above(parent, is_kept, kept)], place[itself])
 
     def _names_around(self, launch: int) -> frozenset[str]:
-        """Return the names of operators and modules around a graph's launch, which replayed nodes leave out."""
+        """Return the names of operators and modules around a graph's launch; replayed nodes with these names are
+        dropped."""
         nodes, owners = recorded_nodes(self._rank_trace), recorded_runtime_owner(self._rank_trace)
         row = rows_of_events(owners, pl.Series([launch], dtype=pl.UInt32))[0]
         at = np.array([NO_PARENT if row == NO_PARENT else owners["node"][int(row)]])

@@ -128,8 +128,7 @@ def _captures(calls: pl.DataFrame, texts: pl.Series) -> list[tuple[int, int]]:
 
 
 def _launch_calls(rank_trace: RankTrace, calls: pl.DataFrame, texts: pl.Series) -> pl.DataFrame:
-    """Return the calls that launch a kernel, copy or memset, with the work's kind and name and the node around the
-    call."""
+    """Return the calls that launch a kernel, copy or memset, with the kind and name of the work and the call's node."""
     named = of_events(rank_trace.table("runtime_calls", ["event_index", "launched_kernel"]), calls["event_index"])
     kernels = rank_trace.texts(named["launched_kernel"])
     kind_of = {text: _kind(text) for text in texts.unique().drop_nulls()}

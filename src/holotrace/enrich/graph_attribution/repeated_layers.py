@@ -119,7 +119,7 @@ def _held(parts: list[_Anchors]) -> int:
 
 
 def _equal_share(kernels: _Rows, parts: list[_Anchors]) -> float:
-    """Return the share of layers that equal the most frequent layer."""
+    """Return the share of layers that have the most frequent sequence of kernels."""
     counts = [Counter(_contents(kernels, anchors[0])).most_common(1)[0][1] for anchors in parts]
     return sum(counts) / sum(len(anchors[0]) - 1 for anchors in parts)
 
@@ -226,11 +226,11 @@ def _contents(kernels: _Rows, firsts: _Rows) -> list[bytes]:
 def _kernels_before_first_anchor(kernels: _Rows, is_norm: _Bools, first: int, usual: _Rows) -> int:
     """Return how many kernels of a layer come before its first anchor.
 
-    Kernels between the anchors of two layers may end one layer or begin the next. Kernels right before the first anchor
-    of the first layer belong to this layer if the other layers run the same kernels before their first anchors. If they
-    run other kernels there, a normalisation right before the first anchor still belongs to the first layer, provided
-    that the other layers also have a normalisation there. It may be a different kernel, because in later layers, the
-    kernel often also adds the residual.
+    Kernels between the anchors of two layers may belong to the end of one layer or to the beginning of the next.
+    Kernels right before the first anchor of the first layer belong to this layer if the other layers run the same
+    kernels before their first anchors. If they run other kernels there, a normalisation right before the first anchor
+    still belongs to the first layer, provided that the other layers also have a normalisation there. It may be a
+    different kernel, because in later layers, the kernel often also adds the residual.
     """
     before = min(first, len(usual) - 1)
     same = kernels[first - before : first] == usual[len(usual) - before :]

@@ -1,8 +1,8 @@
 """The line of the user's code that each host thread runs at each time, and the line that launched each device activity.
 
-A thread runs the line of its innermost Python frame that is the user's. Frames of PyTorch, of installed libraries and
-of Python itself, built-in functions, and modules are not the user's; see `is_user_frame`. PyTorch records a frame once
-per call, so the line is always the first line of a function.
+A thread runs the line of its innermost Python frame in the user's code. Frames of PyTorch, of installed libraries and
+of Python itself, built-in functions, and modules do not belong to the user's code; see `is_user_frame`. PyTorch records
+a frame once per call, so the line is always the first line of a function.
 """
 
 from __future__ import annotations
@@ -102,7 +102,7 @@ def records_python(rank_trace: RankTrace) -> bool:
 
 
 def host_lines(rank_trace: RankTrace, libraries: tuple[str, ...] = ()) -> HostLines:
-    """Return the user's line that caused each host range; files in `libraries` are not the user's."""
+    """Return the user's line that caused each host range; files in `libraries` are not user code."""
     return _host_lines(rank_trace, libraries)
 
 

@@ -21,7 +21,8 @@ _LATE_END_NS = 100_000
 wait."""
 _LATE_END = 0.1
 _LEAST_COVERED = 0.5
-"""If its name does not show a wait, a stretch may still be one if a call ends in it and covers this fraction of it."""
+"""A stretch whose name does not show a wait may still be a wait if a call ends in it and covers at least this fraction
+of it."""
 
 
 class Segments(NamedTuple):
