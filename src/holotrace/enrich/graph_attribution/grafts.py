@@ -264,8 +264,7 @@ class _Templates:
         return _Template(kept, place[nearest_above(parent, is_kept, kept)], place[itself])
 
     def _names_around(self, launch: int) -> frozenset[str]:
-        """Return the names of operators and modules around a graph's launch; replayed nodes with these names are
-        dropped."""
+        """Return the names of operators and modules around a graph's launch; the replay leaves these names out."""
         nodes, owners = recorded_nodes(self._rank_trace), recorded_runtime_owner(self._rank_trace)
         row = rows_of_events(owners, pl.Series([launch], dtype=pl.UInt32))[0]
         at = np.array([NO_PARENT if row == NO_PARENT else owners["node"][int(row)]])
