@@ -1,4 +1,4 @@
-"""Adds rows to tables about events, for the operators and modules that graphs replay."""
+"""Extends tables about events by rows for the operators and modules that graphs replay."""
 
 from __future__ import annotations
 

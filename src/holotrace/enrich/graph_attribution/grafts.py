@@ -1,7 +1,7 @@
 """Repeats, for each replay of a graph, the operators and modules that launched its kernels during the capture.
 
-In the host trees, the replayed operators and modules start at the launch of the graph and take no host time, because a replay
-does not call them.
+In the host trees, the replayed operators and modules start at the launch of the graph and take no host time, because a
+replay does not call them.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class Grafts(NamedTuple):
 
         event_index      uint32  a new number, which no event in the file has
         launch_index     uint32  the call that launched the graph
-        above            int64   row of the enclosing node; -1 if the enclosing node is the one around the launch
+        above            int64   row of the enclosing node in this table; -1 if only the launch encloses the node
         node_class       uint8   NodeClass
         name             uint32  string id
         is_counted       bool    see `host_nodes`
@@ -147,15 +147,15 @@ def _placed(nodes: pl.DataFrame, template: _Template, before: int, launch: dict[
 
 @derived
 def may_graft(rank_trace: RankTrace) -> bool:
-    """Return whether a rank may replay graphs; ranks without graphs skip the attribution."""
+    """Return whether a rank may replay graphs; otherwise, the attribution of replayed work is skipped."""
     return replays_graphs(rank_trace.strings)
 
 
 def _named_by_themselves(rank_trace: RankTrace, work: pl.DataFrame) -> _Part:
     """Return nodes for the work that no recording explains.
 
-    An annotation of the graph's node may name the module, and the name of a kernel that torch.compile generated shows
-    the operator. Otherwise, the order of the kernels may show the layer.
+    An annotation of a kernel's node in the graph may name its module. If torch.compile generated a kernel, the kernel's
+    name shows its operator. Otherwise, the order of the kernels may show the layer.
     """
     modules = of_events(annotated_modules(rank_trace), work["event_index"])["module"]
     layers = _layers(rank_trace, work, modules)
@@ -175,7 +175,7 @@ def _named_by_themselves(rank_trace: RankTrace, work: pl.DataFrame) -> _Part:
 
 
 def _layers(rank_trace: RankTrace, work: pl.DataFrame, modules: pl.Series) -> _Part:
-    """Return a node for each inferred layer, for work whose module is unknown."""
+    """Assign the work whose module is unknown to new nodes: one for each inferred layer of a launch."""
     inferred = of_events(inferred_layers(rank_trace).select("event_index", "module"), work["event_index"])["module"]
     names = _ids_of_texts(rank_trace, inferred.zip_with(modules.is_null(), modules.clear(len(modules))))
     described = work.select("launch_index", "launch_start_ns", "track_id").with_columns(
@@ -225,7 +225,7 @@ class _Templates:
         self._names: dict[int, tuple[list[str], pl.Series]] = {}
 
     def of(self, match: Match, launch: int) -> _Template:
-        """Return the nodes of a replay that this call launched."""
+        """Return the nodes of a replay; `launch` is the call that launched it."""
         around = self._names_around(launch)
         key = (match.reference, match.nodes.tobytes(), around)
         if key not in self._made:
@@ -264,7 +264,7 @@ class _Templates:
         return _Template(kept, place[nearest_above(parent, is_kept, kept)], place[itself])
 
     def _names_around(self, launch: int) -> frozenset[str]:
-        """Return the names of operators and modules around a graph's launch; its replayed nodes do not repeat them."""
+        """Return the names of operators and modules around a graph's launch; the replay leaves these names out."""
         nodes, owners = recorded_nodes(self._rank_trace), recorded_runtime_owner(self._rank_trace)
         row = rows_of_events(owners, pl.Series([launch], dtype=pl.UInt32))[0]
         at = np.array([NO_PARENT if row == NO_PARENT else owners["node"][int(row)]])
@@ -273,7 +273,7 @@ class _Templates:
         return frozenset(self._rank_trace.texts(chosen["name"]))
 
     def _texts(self, reference: int) -> tuple[list[str], pl.Series]:
-        """Return the strings of a recording, and their ids in the rank."""
+        """Return the strings of a recording and, for each of them, its id in the rank's table of strings."""
         if reference not in self._names:
             strings = self._references[reference].strings
             self._names[reference] = strings.to_list(), ids_of(self._rank_trace, self._references[reference])
@@ -284,7 +284,7 @@ class _Templates:
 
 
 def ids_of(rank_trace: RankTrace, reference: RankTrace) -> pl.Series:
-    """Return the id in the rank of each string in a recording."""
+    """Return, for each string in a recording, its id in the rank's table of strings."""
     if reference is rank_trace.unselected:
         return pl.int_range(len(rank_trace.strings), dtype=pl.UInt32, eager=True)
     return _ids_of_texts(rank_trace, reference.strings)

@@ -39,9 +39,10 @@ _COLUMNS = {
 def inferred_layers(rank_trace: RankTrace) -> pl.DataFrame:
     """Return the layer of each kernel, copy and memset in the replays that no recording explains.
 
-    A graph that replays a whole model is divided into layers without regard to other graphs. Piecewise graphs each
-    replay a part of a layer, so all piecewise graphs in one annotation, or in one pass through the model, are divided
-    together. Each pass begins with the same graph.
+    A graph that contains a whole model is divided into layers without regard to other graphs. A piecewise graph
+    contains only a part of a layer, so all piecewise graphs of one pass through the model are divided together. A new
+    pass begins where the annotation around the launches changes, or where the first graph of the pass is replayed
+    again.
 
     Returns:
         Only work inside layers, in the order of `replayed_work`:
@@ -85,7 +86,7 @@ class _Search:
         self._is_backward = names.str.contains(_BACKWARD).fill_null(value=False).to_numpy()
 
     def rows(self, *parts: tuple[int, int]) -> _Rows:
-        """Return only the rows on the busiest stream of these replays, because the order across streams may vary."""
+        """Return only the rows on the busiest stream of these replays; the order between streams may vary."""
         rows = np.concatenate([np.arange(*part) for part in parts])
         numbers, counts = np.unique(self._streams[rows], return_counts=True)
         chosen: _Rows = rows[self._streams[rows] == numbers[np.argmax(counts)]]
@@ -124,7 +125,7 @@ class _Search:
         return around
 
     def are_backward(self, sequences: list[_Rows]) -> list[bool]:
-        """Return whether the first graph of each sequence was launched inside a backward operator."""
+        """Return, for each sequence, whether its first graph was launched inside a backward operator."""
         around = self._around(self._launches.gather([int(rows[0]) for rows in sequences]))
         are_inside: list[bool] = (itself_or_above(self._parent, self._is_backward, around) != NO_PARENT).tolist()
         return are_inside

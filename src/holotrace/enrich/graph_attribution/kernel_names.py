@@ -1,4 +1,4 @@
-"""Compares kernel names across recordings: some recordings mangle the names, or have other names for copies."""
+"""Compares kernel names across recordings: some recordings contain mangled names, or name copies differently."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def function_name(name: str) -> str:
 
 
 def _mangled_function(name: str) -> str:
-    """Return the function in a mangled name, where the length of each namespace and name is written before it.
+    """Return the function's name from a mangled name, in which each namespace and name is preceded by its length.
 
     https://itanium-cxx-abi.github.io/cxx-abi/abi.html#mangling
     """
@@ -56,10 +56,10 @@ def _mangled_function(name: str) -> str:
 
 
 def numbered_names(first: list[str | None], second: list[str | None]) -> tuple[npt.NDArray[np.int64], ...]:
-    """Return a number for each name, the same for names that may belong to the same kernel; -1 for None.
+    """Number all names in both lists; names that may belong to the same kernel get the same number, None gets -1.
 
-    Names that occur in only one of the lists are compared by their functions alone, because recordings may write the
-    remaining parts of a name differently.
+    Names that occur in only one of the lists are compared by function name alone, because recordings may write
+    namespaces, arguments and parameters differently.
     """
     plain = [[None if name is None else plain_name(name) for name in names] for names in (first, second)]
     shared = set(plain[0]) & set(plain[1])

@@ -27,9 +27,9 @@ from holotrace.store.trace import RankTrace
 _Rows = npt.NDArray[np.int64]
 
 NODE_ID, CAPTURE, WITHOUT_GRAPH, KERNEL_NAME = "node_id", "capture", "eager", "kernel_name"
-"""The kinds of attribution of a kernel in a graph: by an annotation of its node, by the trace of the capture, by a
-recording of the same work without graphs, or by the name that torch.compile gives to both a generated kernel and its
-operator."""
+"""How a kernel in a graph was attributed to an operator or module: by an annotation of its node, by the trace of the
+capture, by a recording of the same work without graphs, or by the name that torch.compile gives to both a generated
+kernel and its operator."""
 
 LAYER = "layer"
 """The operator is unknown, but the order of the kernels shows the layer; see `inferred_layers`."""
@@ -40,7 +40,7 @@ _NO_WORK = re.compile(r"HostFunc|GraphLaunch")
 _COPY = re.compile(r"^(cuda|cu|hip)Memcpy")
 _MEMSET = re.compile(r"^(cuda|cu|hip)Memset")
 _MOST_RANGES = 200
-"""A replay is compared with at most this many of the longest annotated ranges of a recording without graphs."""
+"""A replay is compared with at most this many annotated ranges of a recording without graphs: the longest ones."""
 
 
 class Sequence(NamedTuple):
@@ -128,7 +128,7 @@ def _captures(calls: pl.DataFrame, texts: pl.Series) -> list[tuple[int, int]]:
 
 
 def _launch_calls(rank_trace: RankTrace, calls: pl.DataFrame, texts: pl.Series) -> pl.DataFrame:
-    """Return the calls that launch a kernel, copy or memset, with its name and kind, and the node around the call."""
+    """Return the calls that launch a kernel, copy or memset, with the kind and name of the work and the call's node."""
     named = of_events(rank_trace.table("runtime_calls", ["event_index", "launched_kernel"]), calls["event_index"])
     kernels = rank_trace.texts(named["launched_kernel"])
     kind_of = {text: _kind(text) for text in texts.unique().drop_nulls()}

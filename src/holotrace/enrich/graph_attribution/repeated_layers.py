@@ -2,7 +2,7 @@
 
 A model with n layers launches most kernels of a layer n times, or a multiple of n times. Kernels that run that often,
 and always in the same order, are the anchors of the layers. The kernels between the anchors may differ from layer to
-layer, for example because of experts, or of local and global attention.
+layer, for example in mixtures of experts, or if local and global attention alternate.
 """
 
 from __future__ import annotations
@@ -93,11 +93,11 @@ def _attention_count(names: list[str]) -> int | None:
 def _parts(kernels: _Rows, attention_count: int | None) -> list[_Anchors]:
     """Return the anchors of each part, for the most plausible number of layers.
 
-    A model has at most as many layers as attention calls. A number of layers is plausible if it gives at least half as
-    many anchors as the number of layers with the most anchors. The largest plausible number is chosen, because a
-    smaller number would join layers of two alternating kinds into pairs. But if the number of attention calls is
-    unknown, the plausible number with the largest share of equal layers is chosen, because the largest number could
-    divide each layer in half.
+    A model has at most as many layers as attention calls. A number of layers is plausible if it turns at least half as
+    many kernels into anchors as the best number does. The largest plausible number is chosen, because with a smaller
+    number, two layers of alternating kinds would become one layer. But if the number of attention calls is unknown, the
+    plausible number with the largest share of equal layers is chosen, because the largest number could divide each
+    layer in half.
     """
     candidates = {
         count: parts
@@ -119,13 +119,13 @@ def _held(parts: list[_Anchors]) -> int:
 
 
 def _equal_share(kernels: _Rows, parts: list[_Anchors]) -> float:
-    """Return the share of layers that equal the most frequent layer."""
+    """Return the share of layers that have the most frequent sequence of kernels."""
     counts = [Counter(_contents(kernels, anchors[0])).most_common(1)[0][1] for anchors in parts]
     return sum(counts) / sum(len(anchors[0]) - 1 for anchors in parts)
 
 
 def _layer_counts(kernels: _Rows) -> list[int]:
-    """Return each possible number of layers n, such that some kernel occurs n times or a small multiple of n times."""
+    """Return the possible numbers of layers: each n such that a kernel occurs n times or a small multiple of that."""
     occurrences = np.unique(np.unique(kernels, return_counts=True)[1])
     numbers = {
         int(count) // repeats
@@ -173,7 +173,7 @@ def _are_layers(kernels: _Rows, part: _Anchors) -> bool:
 
 
 def _in_step(rows: _Anchors, first: int) -> _Bools:
-    """Return which anchors run exactly once between each run of the anchor `first` and its next run."""
+    """Return which anchors run exactly once between any two successive runs of the anchor `first`."""
     own = rows[first]
     in_step: _Bools = (rows > own).all(axis=1) & (rows[:, :-1] < own[1:]).all(axis=1)
     in_step[first] = True
@@ -192,7 +192,7 @@ def _apart(parts: list[_Anchors]) -> list[_Anchors]:
 def _passes(kernels: _Rows, is_norm: _Bools, anchors: _Anchors) -> list[list[tuple[int, int]]]:
     """Return, for each pass through the model, the rows [first, last) of each layer.
 
-    A pass begins where the kernels that come before the first layer, such as the embedding's, occur again.
+    A pass begins where the kernels that come before the first layer, such as those of the embedding, occur again.
     """
     usual = np.frombuffer(Counter(_contents(kernels, anchors[0])).most_common(1)[0][0], kernels.dtype)
     starts = anchors[0] - _kernels_before_first_anchor(kernels, is_norm, int(anchors[0, 0]), usual)
@@ -226,11 +226,11 @@ def _contents(kernels: _Rows, firsts: _Rows) -> list[bytes]:
 def _kernels_before_first_anchor(kernels: _Rows, is_norm: _Bools, first: int, usual: _Rows) -> int:
     """Return how many kernels of a layer come before its first anchor.
 
-    Kernels between the anchors of two layers may end one layer or begin the next. Kernels right before the first anchor
-    of the first layer belong to this layer if the other layers run the same kernels before their first anchors. If
-    there are no such kernels, a normalisation right before the first anchor still belongs to the first layer if the
-    other layers have a normalisation there: the first layer often uses a different normalisation kernel, because in
-    later layers the kernel also adds the residual.
+    Kernels between the anchors of two layers may belong to the end of one layer or to the beginning of the next.
+    Kernels right before the first anchor of the first layer belong to this layer if the other layers run the same
+    kernels before their first anchors. If they run other kernels there, a normalisation right before the first anchor
+    still belongs to the first layer, provided that the other layers also have a normalisation there. It may be a
+    different kernel, because in later layers, the kernel often also adds the residual.
     """
     before = min(first, len(usual) - 1)
     same = kernels[first - before : first] == usual[len(usual) - before :]
@@ -249,6 +249,6 @@ def _tails(kernels: _Rows, ends: _Rows, starts: _Rows) -> list[_Rows]:
 
 
 def _common(kernels: _Rows, tail: _Rows) -> int:
-    """Return how many kernels both sequences have in common at the beginning."""
+    """Return the number of kernels in the longest common prefix of both sequences."""
     same = kernels[: len(tail)] == tail[: len(kernels)]
     return len(same) if same.all() else int(np.argmin(same))

@@ -134,9 +134,9 @@ def _of_process(table: pl.DataFrame, process: pl.Series) -> pl.DataFrame:
 
 
 def innermost_of(annotations: pl.DataFrame, moments: pl.DataFrame, keys: Sequence[str]) -> npt.NDArray[np.int64]:
-    """Return, for each `moment`, the row of the shortest annotation around it that has the same keys, or NO_OWNER.
+    """Return, for each `moment`, the row of the shortest annotation around it with equal `keys`; NO_OWNER if none.
 
-    `annotations` has start_ns and end_ns, `moments` has `moment` (in ns or null), and both have the keys.
+    `annotations` has start_ns and end_ns, `moments` has `moment` (in ns or null), and both have the columns `keys`.
     """
     rows = np.full(len(moments), NO_OWNER, np.int64)
     places = _groups(moments.filter(pl.col("moment").is_not_null()), keys, moments["moment"].is_not_null())
@@ -152,7 +152,7 @@ def innermost_of(annotations: pl.DataFrame, moments: pl.DataFrame, keys: Sequenc
 def _groups(
     table: pl.DataFrame, keys: Sequence[str], chosen: pl.Series | None
 ) -> dict[tuple[object, ...], npt.NDArray[np.int64]]:
-    """Return {combination of keys: its row numbers}, as numbered before `chosen` left some rows out of `table`."""
+    """Return {values of the keys: row numbers}; rows have the numbers from before `table` was filtered by `chosen`."""
     original = np.arange(len(table)) if chosen is None else np.flatnonzero(chosen.to_numpy())
     grouped = table.select(keys).with_columns(pl.Series("row", original)).drop_nulls().group_by(keys).agg("row")
     return dict(zip(grouped.select(keys).iter_rows(), (rows.to_numpy() for rows in grouped["row"]), strict=True))

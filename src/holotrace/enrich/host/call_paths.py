@@ -58,7 +58,7 @@ def call_paths(rank_trace: RankTrace, *, in_steps: bool, with_modules: bool = Tr
 
         data loading       waiting for a batch; ranges of all loaders are named `DataLoader`
         optimizer          everything inside a range `Optimizer.…`
-        backward           everything inside autograd's engine, below the modules of the forward operators if known
+        backward           everything inside autograd's engine; if a forward operator is known, below its module
         forward and other  everything else on the host, and the device work that it launched
         no operator        device work whose operator, module or range is unknown
 
@@ -97,7 +97,7 @@ def call_paths(rank_trace: RankTrace, *, in_steps: bool, with_modules: bool = Tr
 
 
 class _Calls(NamedTuple):
-    """The host nodes. Nodes that are part of paths are named calls.
+    """The host nodes; here, a "call" is a node that is part of paths.
 
     nodes      all of `host_nodes`, with times, `kind` (-1 if a node is not part of paths) and `name`
     parent     row of the node around each node
@@ -105,7 +105,7 @@ class _Calls(NamedTuple):
     counted    rows of the calls to sum: all calls or, with `in_steps`, calls inside steps
     around     the call around each counted call, -1 if there is none
     phase      the phase of each counted call
-    row        row of each node in the table of all rows, -1 if it is not counted; the last entry is for row -1
+    row        row of each node in the result of `_rows`; -1 if it is not counted; the last entry is for row -1
     """
 
     nodes: pl.DataFrame
@@ -150,7 +150,7 @@ def _calls(rank_trace: RankTrace, *, in_steps: bool, with_modules: bool) -> _Cal
 
 
 def _kinds(rank_trace: RankTrace, nodes: pl.DataFrame) -> list[pl.Series]:
-    """Return the kind and name id of each node; all data loaders share one name id, which follows the last string id."""
+    """Return the kind and name id of each node; all data loaders share one name id: the last string id plus 1."""
     by_class = np.full(max(NodeClass) + 1, _NO_CALL, np.int64)
     by_class[list(_KIND_OF_CLASS)] = list(_KIND_OF_CLASS.values())
     kind = by_class[nodes["node_class"].to_numpy()]

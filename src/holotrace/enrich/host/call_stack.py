@@ -22,11 +22,11 @@ python_stacks = recorded_frames
 def call_stacks(rank_trace: RankTrace) -> pl.DataFrame:
     """Return the caller of each operator, annotation, runtime and driver call.
 
-    The caller (parent) is the innermost event of the same process and thread that begins no later and ends no earlier. Of two
-    events with equal times, the first in the file is the outer one. An event that begins inside another event but ends after it
-    is a sibling of this other event. Python functions are in `python_stacks`, so depths are the same whether or not Python was
-    recorded. The operators that graphs replay are inside the launch of their graph and take no time; see
-    `holotrace.enrich.graph_attribution.grafts`.
+    The caller (parent) is the innermost event of the same process and thread that begins no later and ends no earlier
+    than the call. Of two events with equal times, the first in the file is the outer one. An event that begins inside
+    another event but ends after it is a sibling of this other event. Python functions are left out (see
+    `python_stacks`), so depths are the same whether or not Python was recorded. The operators that graphs replay are
+    inside the launch of their graph and take no time; see `holotrace.enrich.graph_attribution.grafts`.
 
     Returns:
         In file order, followed by the operators that graphs replay:

@@ -24,11 +24,11 @@ _FLOW_CATEGORIES = ("fwdbwd", "forward_backward", "fwd_bwd")
 def forward_of(rank_trace: RankTrace) -> pl.DataFrame:
     """Return the forward operator of each backward operator.
 
-    The profiler draws an arrow from the start of the forward operator to the start of the backward operator. Without an arrow,
-    operators are matched by their sequence number. If several forward operators have the same number, the last that begins before
-    the backward operator is used, because it creates the node of the backward graph. Operators inside a backward
-    operator are never matched as forward operators, because their thread has its own sequence numbers, which may
-    equal those of unrelated forward operators.
+    The profiler draws an arrow from the start of the forward operator to the start of the backward operator. Without an
+    arrow, operators are matched by their sequence number. If several forward operators have the same number, the last
+    of them to begin before the backward operator is used: it creates the node of the backward graph. Operators inside a
+    backward operator are never matched as forward operators, because their thread has its own sequence numbers, which
+    may equal those of unrelated forward operators.
 
     Returns:
         One row for each backward operator whose forward operator is known, sorted by event_index:
@@ -104,7 +104,7 @@ def _ends_of_arrows(rank_trace: RankTrace, operators: pl.DataFrame) -> pl.DataFr
 
 
 def _arrows(rank_trace: RankTrace, columns: list[str]) -> pl.DataFrame:
-    """Return `columns` of the ends of all arrows from forward to backward operators."""
+    """Return `columns` of both ends of each arrow from a forward to a backward operator."""
     flows = rank_trace.table("flows", ["category", *columns])
     ids = rank_trace.strings.str.to_lowercase().is_in(_FLOW_CATEGORIES).arg_true().cast(pl.UInt32)
     return flows.filter(pl.col("category").is_in(ids.implode())).select(columns)
@@ -128,7 +128,7 @@ def _only_operators(arrows: pl.DataFrame, operators: pl.DataFrame) -> npt.NDArra
 
 
 def _by_sequence_number(rank_trace: RankTrace, operators: pl.DataFrame, with_arrow: pl.Series) -> pl.DataFrame:
-    """Match backward operators that have no arrow with forward operators, by their sequence numbers."""
+    """Match the backward operators without arrows to forward operators by sequence number."""
     is_backward = pl.col("forward_thread_id").fill_null(0) > 0
     numbered = operators.drop_nulls("sequence_number").sort("start_ns", maintain_order=True)
     all_backward = numbered.filter(is_backward).select("sequence_number", "start_ns", "event_index")

@@ -73,11 +73,11 @@ def without_addresses(names: pl.Series) -> pl.Series:
 
 
 def classes_by_name(names: pl.Series, otherwise: npt.NDArray[np.uint8], strings: pl.Series) -> npt.NDArray[np.uint8]:
-    """Return the NodeClass of each range according to its name, or from `otherwise` if the name does not identify it.
+    """Return the NodeClass of each range: the class that its name shows or, if it shows none, that in `otherwise`.
 
     Args:
         names: string ids.
-        otherwise: the class of each range if its name does not identify it.
+        otherwise: the class to use for each range if its name shows no class.
         strings: the text of every string id.
     """
     by_id = strings.to_frame("text").select(_first_match().alias("class"))["class"].to_numpy()

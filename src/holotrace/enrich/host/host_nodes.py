@@ -42,7 +42,7 @@ def host_nodes(rank_trace: RankTrace) -> pl.DataFrame:
         start_ns      int64
         end_ns        int64
         of_parent_ns  int64   its time outside earlier siblings; subtracted from the parent's self time
-        is_counted    bool    whether operator tables count it: not a step, data loader, optimizer or DDP wrapper
+        is_counted    bool    whether operator tables count it; false for steps, data loaders, optimizers, DDP wrappers
     """
     return _with_replayed(rank_trace).nodes if may_graft(rank_trace) else recorded_nodes(rank_trace)
 
@@ -88,7 +88,7 @@ class _Trees(NamedTuple):
 
 @derived
 def _with_replayed(rank_trace: RankTrace) -> _Trees:
-    """Add the operators and modules that graphs replay to the recorded trees; the owners are rows of the new trees."""
+    """Add to the recorded trees the operators and modules that graphs replay; the owners are rows of the new trees."""
     recorded, replayed = recorded_nodes(rank_trace), grafts(rank_trace)
     runtime, device = recorded_runtime_owner(rank_trace), recorded_device_owner(rank_trace)
     if replayed.nodes.is_empty():
@@ -108,7 +108,7 @@ def _with_replayed(rank_trace: RankTrace) -> _Trees:
 def _nodes_of(replayed: Grafts, recorded: pl.DataFrame, runtime: pl.DataFrame) -> pl.DataFrame:
     """Return the replayed nodes with the columns of `host_nodes`.
 
-    Their `parent` is a row of the combined table: first the nodes in `recorded`, then these nodes.
+    Their `parent` is a row of the combined table, which contains the nodes in `recorded`, followed by these nodes.
     """
     nodes = replayed.nodes
     above = nodes["above"].to_numpy()

@@ -61,7 +61,7 @@ def timed_work(owners: pl.DataFrame, durations: pl.DataFrame, uses_tensor_cores:
 def eligible_by_name(
     rank_trace: RankTrace, nodes: pl.DataFrame, is_eligible: Callable[[pl.Series], pl.Series]
 ) -> Bools:
-    """Return whether each node is eligible, with one call of `is_eligible` for all distinct names."""
+    """Return whether each node is eligible; calls `is_eligible` only once, with all distinct names."""
     distinct = nodes["name"].unique().drop_nulls()
     by_id = np.zeros(len(rank_trace.strings) + 1, np.bool_)
     by_id[distinct.to_numpy()] = is_eligible(rank_trace.texts(distinct)).to_numpy()
@@ -76,7 +76,7 @@ def summed_times(nodes: pl.DataFrame, calls: pl.DataFrame, work: pl.DataFrame, e
         nodes: the result of `host_nodes`.
         calls: the result of `runtime_owner`.
         work: the result of `timed_work`.
-        eligible: which nodes are eligible for tensor cores by their names.
+        eligible: which nodes are eligible for tensor cores, judging by their names.
     """
     parent = nodes["parent"].to_numpy()
     device_ns, tensor_core_ns, unknown_ns = _work_of_nodes(nodes, work)
@@ -101,7 +101,7 @@ def summed_times(nodes: pl.DataFrame, calls: pl.DataFrame, work: pl.DataFrame, e
 
 
 def _work_of_nodes(nodes: pl.DataFrame, work: pl.DataFrame) -> tuple[_Int64, _Int64, _Int64]:
-    """Return each node's own device time: in total, on tensor cores, and in kernels that may use tensor cores."""
+    """Return each node's own device time: in total, in kernels that use tensor cores, and where this is unknown."""
     node, duration_ns = work["node"].to_numpy(), work["duration_ns"].to_numpy()
     uses = work["uses_tensor_cores"].fill_null(value=False).to_numpy()
     unknown = (work["is_kernel"].is_not_null() & work["uses_tensor_cores"].is_null()).to_numpy()

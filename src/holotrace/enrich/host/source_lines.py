@@ -1,8 +1,8 @@
 """The line of the user's code that each host thread runs at each time, and the line that launched each device activity.
 
-A thread runs the line of its innermost Python frame that is the user's. Frames of PyTorch, of installed libraries and
-of Python itself, built-in functions, and modules are not the user's; see `is_user_frame`. PyTorch records a frame once
-per call, so the line is always the first line of a function.
+A thread runs the line of its innermost Python frame in the user's code. Frames of PyTorch, of installed libraries and
+of Python itself, built-in functions, and modules do not belong to the user's code; see `is_user_frame`. PyTorch records
+a frame once per call, so the line is always the first line of a function.
 """
 
 from __future__ import annotations
@@ -65,8 +65,8 @@ class HostLines(NamedTuple):
                  range
     is_backward  whether autograd runs the range outside the user's frames. Its line is then the line of the forward operator
                  whose gradient it computes or, for other work on autograd's threads, the line that called `backward`
-    is_wait      whether the thread waits for a device, a rank or a thread while the range is innermost; false while it waits
-                 for a data loader
+    is_wait      whether the thread waits for a device, another rank or another thread while the range is innermost;
+                 false while it waits for a data loader
     is_python    whether the range is a Python or built-in function, not an operator or a call of the runtime
     lines        source_line, file, line, function: one row per line
     by_event     event_index and row of the ranges, in the order of the file
@@ -84,7 +84,7 @@ class HostLines(NamedTuple):
 
 
 class _Owners(NamedTuple):
-    """The line that each range determines, and the row of its frame; -1 if a range around it determines both."""
+    """The line that each range sets, and the row of its frame; -1 if a range inherits both from the range around it."""
 
     line: _Rows
     frame: _Rows
@@ -102,7 +102,7 @@ def records_python(rank_trace: RankTrace) -> bool:
 
 
 def host_lines(rank_trace: RankTrace, libraries: tuple[str, ...] = ()) -> HostLines:
-    """Return the user's line that caused each host range; files in `libraries` are not the user's."""
+    """Return the user's line that caused each host range; files in `libraries` are not user code."""
     return _host_lines(rank_trace, libraries)
 
 
@@ -135,12 +135,12 @@ def line_times(rank_trace: RankTrace, libraries: tuple[str, ...] = ()) -> pl.Dat
     """Divide the time of every host thread among the lines that it runs.
 
     Returns:
-        Times that do not overlap, sorted by track and time; together they cover all ranges of each thread:
+        Time intervals that do not overlap, sorted by track and time; together they cover all ranges of each thread:
 
         track_id  uint32
         start_ns  int64
         end_ns    int64
-        row       int64   row of `HostLines.ranges` with the line, callee and kind
+        row       int64   row of `HostLines` with the line, the callee and the flags that apply in the interval
     """
     return _line_times(rank_trace, libraries)
 
@@ -226,7 +226,7 @@ def _is_python(ranges: pl.DataFrame) -> _Bools:
 
 
 def _names_work(ranges: pl.DataFrame) -> _Bools:
-    """Return which ranges are work of the thread: all except annotations."""
+    """Return which ranges represent work of the thread: all except annotations."""
     return (ranges["kind"] != EventKind.USER_ANNOTATION).to_numpy()
 
 
@@ -269,9 +269,9 @@ def _owners(
 
 
 def _with_backward(owners: _Owners, parent: _Rows, part: _Rows, caller: _Rows) -> _Owners:
-    """Set the line of each range of the backward pass (`part`) that has none.
+    """Set the line of each range in `part` (ranges of the backward pass) that has no line yet.
 
-    It is the line of its `caller` or of the closest range around the caller that has a line.
+    This is the line of the range's `caller` or, if the caller has none, of the innermost range around it that has one.
     """
     around = itself_or_above(parent, owners.line != NO_PARENT, caller)
     known = (around != NO_PARENT) & (owners.line[part] == NO_PARENT)
@@ -332,7 +332,7 @@ def _rows_in(by_event: pl.DataFrame, event_index: pl.Series) -> _Rows:
 
 
 def _callees(ranges: pl.DataFrame, parent: _Rows, owners: _Owners, owner: _Rows) -> _Rows:
-    """Return `HostLines.callee`: the outermost range, except annotations, below the frame of each range's line."""
+    """Return `HostLines.callee`: the outermost range below the frame of each range's line, ignoring annotations."""
     names_work, rows = _names_work(ranges), np.arange(len(ranges))
     is_frame = (owners.frame == rows) & _is_python(ranges)
     around = nearest_above(parent, names_work, rows)

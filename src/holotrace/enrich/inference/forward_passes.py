@@ -1,4 +1,4 @@
-"""Forward passes of models. They are the inference steps if no range names the steps."""
+"""Forward passes of models, which serve as the inference steps if no range is named like a step."""
 
 from __future__ import annotations
 
@@ -111,7 +111,7 @@ def _outermost(ranges: pl.DataFrame) -> pl.DataFrame:
 
 
 def _most_repeated(ranges: pl.DataFrame) -> pl.DataFrame:
-    """Among names that occur several times, return the ranges of the name with the longest total time."""
+    """Of the names that occur several times, choose the one with the longest total time; return its ranges."""
     time = (pl.col("end_ns") - pl.col("start_ns")).sum().alias("time")
     repeated = ranges.group_by("name").agg(pl.len().alias("count"), time).filter(pl.col("count") > 1)
     if repeated.is_empty():

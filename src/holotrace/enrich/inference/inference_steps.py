@@ -58,7 +58,7 @@ class InferenceSteps(NamedTuple):
         start_ns, end_ns      int64   the range on the host
         until_ns              int64   work that the host launches from start_ns until this time belongs to the step
 
-    findings  names that look like steps but match no pattern, and, if there are no steps, the reason
+    findings  names that look like names of steps but match no pattern, and, if there are no steps, the reason
     """
 
     table: pl.DataFrame
@@ -138,7 +138,7 @@ def _of_names(rank_trace: RankTrace, named: Sequence[NamedStep]) -> pl.DataFrame
 
 
 def _last_ns(rank_trace: RankTrace) -> int:
-    """Return a time after the start of every event."""
+    """Return a time that is later than the start of every event."""
     return int(rank_trace.table("events", ["start_ns"])["start_ns"].to_numpy().max()) + 1
 
 
@@ -204,7 +204,7 @@ def _engine(rank_trace: RankTrace) -> str | None:
 
 
 def _of_passes(passes: Passes, engine: str | None, last_ns: int | None = None) -> pl.DataFrame:
-    """Return one step per pass, which lasts until the next pass begins, to include the sampling after its own pass.
+    """Return one step per pass; each step lasts until the next pass begins, because sampling follows the pass.
 
     The last step lasts until `last_ns` or, by default, as long as its pass.
     """

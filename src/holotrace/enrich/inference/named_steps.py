@@ -99,7 +99,8 @@ def _with_inner(outer: NamedStep, steps: list[NamedStep]) -> list[NamedStep]:
 def _joined(outer: StepName, inner: StepName) -> StepName:
     """Combine the facts in both names. If both give a value, the outer name takes precedence.
 
-    The rule is that of the inner name, unless that is a general rule (for annotations, or a user's pattern).
+    The rule of the inner name is kept, unless it is a general rule (for annotations, or from a user's pattern); then,
+    the rule of the outer name is kept.
     """
     filled = {name: value for name, value in inner._asdict().items() if getattr(outer, name) is None}
     rule = outer.rule if inner.rule.engine in _GENERAL_ENGINES else inner.rule

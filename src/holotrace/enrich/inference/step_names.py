@@ -62,7 +62,7 @@ class StepRule:
     is_draft     whether the step runs the draft model of speculative decoding
     is_verifying whether the step checks drafted tokens; if so, it has several tokens for each request
     holds_steps  whether the range contains several steps, such as all denoising steps of an image
-    is_common    whether other programs use the name too; if so, it marks a step only if the work inside confirms it
+    is_common    whether other programs use the name too; if so, the work inside the range must confirm the step
     until_next   whether the step includes work between the range and the next step, such as sampling
     """
 

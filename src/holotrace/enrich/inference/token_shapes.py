@@ -29,7 +29,7 @@ _ATTENTIONS = {"start_ns": pl.Int64, "queries": pl.Int64, "keys": pl.Int64, "is_
 
 
 class TokenShapes(NamedTuple):
-    """Calls whose shapes show tokens, sorted by start.
+    """Calls whose input shapes show numbers of tokens, sorted by start.
 
     embeddings   lookups in the largest embedding table of the rank, because smaller tables may embed positions or token types:
                  start_ns, track_id, batch (number of sequences; null if all sequences are joined into one) and length
@@ -43,7 +43,7 @@ class TokenShapes(NamedTuple):
 
 @derived
 def token_shapes(rank_trace: RankTrace) -> TokenShapes:
-    """Return the calls of a rank whose shapes show tokens; none if the recording has no shapes."""
+    """Return a rank's calls whose input shapes show numbers of tokens; none if the recording has no shapes."""
     return TokenShapes(_embeddings(rank_trace), _attentions(rank_trace))
 
 

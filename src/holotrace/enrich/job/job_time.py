@@ -18,12 +18,12 @@ RANGES = tuple(kind for kind in EventKind if kind not in _NO_RANGES)
 
 
 def origin_ns(trace: Trace) -> int:
-    """Return the start of the first range of any rank, ignoring selections; HTA's times are relative to it."""
+    """Return the earliest start of a range on any rank, ignoring selections; HTA's times are relative to it."""
     return min((span[0] for span in trace.map(_whole_span).values() if span), default=0)
 
 
 def duration_ns(rank_trace: RankTrace) -> int:
-    """Return the time between the first and the last start of the selected events, which is HTA's length of a trace."""
+    """Return the time between the first and the last start of the selected events; to HTA, it is the trace's length."""
     span = _span(rank_trace)
     return span[1] - span[0] if span else 0
 

@@ -19,7 +19,7 @@ _LEAST_SPREAD = 0.02
 
 
 def stands_out(table: pl.DataFrame, value: str, peers: Sequence[str]) -> pl.Series:
-    """Return whether each value is far above those of its peers: the rows with equal values in the columns `peers`.
+    """Return whether each value is far above its peers: the values in all rows that have equal entries in `peers`.
 
     m is the median of the peers; s is their median absolute deviation times 1.4826, but at least 2 % of m:
 

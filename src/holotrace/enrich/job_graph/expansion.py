@@ -151,7 +151,7 @@ def _cut_at_functions(table: pl.DataFrame, functions: pl.DataFrame) -> pl.DataFr
 def _python_function(
     rank_trace: RankTrace, functions: pl.DataFrame, moments: pl.DataFrame, wanted: pl.Series
 ) -> pl.Series:
-    """Return the innermost Python function at each wanted time; null for other times and if none was recorded."""
+    """Return the innermost Python function at each wanted time; null for other times, or if there is none."""
     asked = moments.with_columns(pl.when(wanted).then("moment").alias("moment"))
     return _innermost_text(rank_trace, functions, asked)
 

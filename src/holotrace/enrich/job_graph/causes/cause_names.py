@@ -60,14 +60,14 @@ _ENGINE = r"^autograd::engine|^torch::autograd::|^c10d::|^DistributedDataParalle
 
 
 class HostRanges(NamedTuple):
-    """The host ranges of a rank, each with the cause of the time that a thread spends while the range is innermost.
+    """The host ranges of a rank, each with the cause that is assigned to the time in which the range is innermost.
 
     ranges      event_index, track_id, start_ns, end_ns, name (string id)
     parent      for each range, the row of the range around it
     cause_row   row of `causes` for each range; the last entry is for times without a range
     causes      distinct causes: `CAUSE_COLUMNS`
-    may_wait    for each range, whether a thread may wait for communication in it although no name shows this; the last
-                entry is for times without a range
+    may_wait    for each range, whether a thread may wait for communication in it although its name does not show
+                this; the last entry is for times without a range
     is_python   for each range, whether it is Python code, which waits only inside functions written in C (these have
                 ranges of their own if they were recorded); the last entry is false
     waits       for each range, whether its name shows that it waits for communication; the last entry is false
@@ -207,7 +207,7 @@ def _with_texts(distinct: pl.DataFrame, cleaned: pl.Series) -> pl.DataFrame:
 
 
 def _outermost_operators(parent: _Rows, is_python: _Bools, is_operator: _Bools) -> _Rows:
-    """Return the outermost operator inside the nearest Python function around each range; -1 if there is none."""
+    """Return, for each range, the outermost operator around it inside the nearest Python function, or -1."""
     rows = np.arange(len(parent))
     cut = np.where((parent != NO_PARENT) & is_python[parent] | is_python, NO_PARENT, parent)
     outermost = furthest_above(cut, is_operator, rows)

@@ -82,8 +82,8 @@ def delay_costs(
         excess(p) = max(0, t_a(p) - t_b(p))
         cost(p)   = wait_b * excess(p) / sum of excess
 
-    If rank a itself has waited for other ranks since the ranks last met, these waits are among the causes p. Each of
-    these waits is divided among its causes in the same way, until no wait is left.
+    If rank a itself has waited for other ranks during this time, its waits are among the causes p. Each of these waits
+    is divided among its causes in the same way, until no wait is left.
 
     Args:
         calls: `JobCalls.calls`, with the column `call` of `with_call_rows`.

@@ -43,9 +43,10 @@ _BEFORE_WORK = (PathClass.KERNEL_KERNEL_DELAY, PathClass.SYNCHRONISATION_WAIT)
 _ON_HOST = (PathClass.CPU_OPERATOR, PathClass.HOST_GAP, PathClass.DATA_LOADING)
 _NO_TRACK = -1
 _SHORT_GAP_NS = 5_000
-"""Device work normally starts within this time after the work that it waits for."""
+"""Device work normally starts within this time after the end of the work that it waits for."""
 _LONG_GAP_NS = 30_000
-"""Device work that was launched early enough normally starts within this time after the previous work on its stream."""
+"""If launched early enough, device work normally starts within this time after the end of previous work on its
+stream."""
 
 
 class _Steps(NamedTuple):
@@ -106,7 +107,7 @@ def _steps(graph: EventGraph, found: Chains) -> tuple[_Steps, _Rows]:
 
 
 def _monotone(line: _Rows, start: _Rows, end: _Rows) -> tuple[_Rows, _Rows]:
-    """Clip edges that end after a later edge of their chain; such edges occur if host and device clocks disagree."""
+    """Clip edges that end after the end of a later edge of their chain, because host and device clocks disagree."""
     backwards = pl.DataFrame({"line": line, "end": end}).reverse()
     least = backwards.select(pl.col("end").cum_min().over("line"))["end"].reverse().to_numpy()
     return np.minimum(start, least), least
@@ -217,7 +218,7 @@ def _stretches(line: _Rows, start: _Rows, end: _Rows) -> tuple[_Rows, _Rows, _Ro
 
 
 def _in_order(runs: pl.DataFrame) -> pl.DataFrame:
-    """Sort by line and start, with one key, because a stable sort of nearly sorted keys is much faster."""
+    """Sort by line and start, with one combined key, because a stable sort of nearly sorted keys is much faster."""
     line, start_ns = runs["line"].to_numpy().astype(np.int64), runs["start_ns"].to_numpy()
     return runs[np.argsort(line * (int(np.ptp(start_ns)) + 1) + start_ns, kind="stable")] if len(runs) else runs
 

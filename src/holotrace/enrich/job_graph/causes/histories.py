@@ -91,7 +91,7 @@ def _tracks(rank_trace: RankTrace, calls: pl.DataFrame, main: int) -> tuple[_Row
 def _with_workers(
     calls: pl.DataFrame, threads: list[Runs], line: _Rows, own_track: _Rows, is_apart: npt.NDArray[np.bool_]
 ) -> Lines:
-    """Add a timeline for each call that a worker thread performs; it begins with the worker's previous call."""
+    """Add a timeline for each call of a worker thread; the worker may first have to finish its previous call."""
     start, end = calls["start_ns"].to_numpy(), calls["end_ns"].to_numpy()
     asked = np.minimum(calls["asked_ns"].fill_null(pl.Series(start)).to_numpy(), start)
     apart = np.flatnonzero(is_apart)

@@ -17,10 +17,12 @@ NO_CALL = -1
 _MOST_OPEN = 16
 """For each stretch of time, consider at most this many calls: the last ones that started before the stretch ended."""
 _LATE_END_NS = 100_000
-"""A wait and the awaited call may end at most this far apart, and at most `_LATE_END` times the length of the wait."""
+"""A wait and the awaited call end within this time of each other, and within `_LATE_END` times the length of the
+wait."""
 _LATE_END = 0.1
 _LEAST_COVERED = 0.5
-"""A stretch whose name shows no wait is a wait anyway if a call ends in it and covers at least this fraction of it."""
+"""A stretch whose name does not show a wait may still be a wait if a call ends in it and covers at least this fraction
+of it."""
 
 
 class Segments(NamedTuple):
@@ -86,8 +88,9 @@ class Runs(NamedTuple):
 def thread_runs(known: HostRanges, track_id: int, calls: pl.DataFrame) -> Runs:
     """Return the runs of a thread.
 
-    A thread waits for a call during a stretch if the name of the innermost range shows it (`<built-in method wait …>`).
-    A thread also waits if no name shows what it does, and a call covers most of the stretch and ends with it.
+    A thread waits for a call during a stretch if the name of the innermost range, such as `<built-in method wait …>`,
+    shows a wait. If the name does not show what the thread does, the thread waits if a call covers most of the stretch
+    and ends with it.
 
     Args:
         known: the host ranges of the rank.
@@ -124,7 +127,8 @@ def _joined(*parts: _Columns) -> _Columns:
 def _with_waits(runs: Runs, signs: _Signs, calls: pl.DataFrame) -> Runs:
     """Cut each waiting run at the start and the end of the awaited call.
 
-    The parts before and after the call may wait for other calls, so they are treated in the same way.
+    Before and after this call, the thread may wait for other calls, so these parts of the run are treated in the same
+    way.
     """
     may_wait = signs.waits | signs.may_wait | signs.is_python
     parts = [runs.where(~may_wait)]

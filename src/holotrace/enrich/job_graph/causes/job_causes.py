@@ -28,7 +28,8 @@ class JobCauses(NamedTuple):
 
     table     `CAUSE_COLUMNS`
     of_rank   {rank: rows of `table`}: one for each row of `Histories.causes`, then one each for `UNKNOWN`,
-              `SYNCHRONISATION` and `LAUNCH_DELAY`. The negative numbers of these three are indexes from the end.
+              `SYNCHRONISATION` and `LAUNCH_DELAY`. These three constants are negative: they index the rows from the
+              end.
     """
 
     table: pl.DataFrame

@@ -10,10 +10,10 @@ import polars as pl
 def together_before(calls: pl.DataFrame, begin_ns: dict[int, int]) -> pl.Series:
     """Return when the ranks of each call last met: the time by which all had arrived in an earlier communication.
 
-    An earlier communication is one in which the last rank arrived before the first rank started the call. If the ranks'
-    clocks differ, each rank's time comes from its own call in the earlier communication: the start of the call plus the
-    wait. Without an earlier communication, the time is the latest start of the ranks' recordings or, if the clocks are
-    unknown, the start of the rank's own recording.
+    An earlier communication is one that includes all these ranks, and in which the last rank arrived before the first
+    rank started the call. If the ranks' clocks differ, each rank's time comes from its own call in the earlier
+    communication: the start of this earlier call plus its wait. Without an earlier communication, the time is the
+    latest start of the ranks' recordings or, if the clocks are unknown, the start of the rank's own recording.
 
     Args:
         calls: matched calls that waited or were waited for: instance, rank, start_ns, wait_ns, and the columns of

@@ -43,7 +43,7 @@ def time_spent(
         query     int64  row of `waits`
         cause     int64  row of `causes.table`; null for waits
         upstream  int64  number of the wait; null for causes that are not waits
-        is_lost   bool   spent in communication that has no known counterpart
+        is_lost   bool   whether the time was spent in communication without a known counterpart
         ns        int64
     """
     since = together_before(matched, {rank: history.begin_ns for rank, history in histories.items()})

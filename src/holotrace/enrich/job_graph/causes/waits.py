@@ -140,7 +140,7 @@ def _own(pairs: pl.DataFrame, spent: pl.DataFrame) -> pl.DataFrame:
 
 
 def _upstream(pairs: pl.DataFrame, spent: pl.DataFrame) -> pl.DataFrame:
-    """Divide the late rank's extra waiting among its earlier waits; `upstream` is null if their causes are unknown."""
+    """Divide the late rank's extra waiting among its earlier waits; `upstream` is null for time in unmatched calls."""
     waiting = spent.filter(pl.col("cause").is_null()).select("upstream", late_query="query", late_ns="ns")
     earlier = pairs.filter(pl.col("waited_ns") > 0).join(waiting, on="late_query")
     share = pl.col("waited_ns") * (pl.col("late_ns") / pl.col("late_ns").sum().over("wait"))
