@@ -79,7 +79,7 @@ def counted(count: int, singular: str, plural: str = "") -> str:
 
 
 def times_text(count: int) -> str:
-    """Return a number of times as text.
+    """Return how often something happens, as text.
 
     >>> times_text(1), times_text(3000)
     ('once', '3,000 times')

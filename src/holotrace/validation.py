@@ -79,7 +79,7 @@ def _one_rank(rank_trace: RankTrace) -> tuple[Violation, ...]:
 
 
 def _of_reading(rank_trace: RankTrace) -> tuple[Violation, ...]:
-    """Return a violation for each kind of repaired or dropped data; dropped data and guesses are errors."""
+    """Return a violation for each kind of repaired or dropped data: errors for drops and guesses, else warnings."""
     return tuple(
         Violation(
             rank_trace.rank,
@@ -153,7 +153,7 @@ def _undescribed_collectives(rank_trace: RankTrace) -> pl.Series:
 
 
 def _waits_for_nothing(rank_trace: RankTrace) -> pl.Series:
-    """Return the waits for a CUDA event if the file does not contain the call that records this event."""
+    """Return the waits for CUDA events that no call in the file records."""
     waits = rank_trace.table("synchronisations", ["event_index", "sync_kind", "wait_on_record_correlation"])
     kinds = rank_trace.texts(waits["sync_kind"])
     calls = event_ranges(rank_trace, LAUNCH_KINDS, ["correlation"])["correlation"].drop_nulls()

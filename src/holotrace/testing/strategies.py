@@ -47,11 +47,11 @@ CATEGORIES = (
     "gpu_user_Annotation",
     "a category nobody has heard of",
 )
-"""All categories that some version of the profiler gives to complete events, and one that no version writes."""
+"""All categories of complete events that any version of the profiler writes, and one that no version writes."""
 
 _LARGEST_INT64 = 2**63 - 1
 _LARGEST_UINT64 = 2**64 - 1
-# Plus base time and duration, this is less than 2**62; the reader drops events that end later.
+# Even with the base time and a duration added, the time is less than 2**62 ns; the reader drops events that end later.
 _LATEST_NS = 2_800_000_000_000_000_000
 _LONGEST_NS = 2**52  # the reader drops longer events, so sums of durations fit into 64 bits
 
@@ -99,7 +99,7 @@ class _Layout:
 def interval_arrays(*, max_size: int = 25, latest: int = 40) -> st.SearchStrategy[tuple[Int64Array, Int64Array]]:
     """Return half-open intervals in any order, as arrays of starts and ends; a few have zero or negative length.
 
-    Times are small, so intervals often touch and overlap, and tests can compute with sets of single nanoseconds.
+    Times are small, so intervals often touch and overlap, and tests can represent them as sets of single nanoseconds.
     """
     pairs = st.lists(st.tuples(st.integers(-latest, latest), st.integers(-2, latest // 2)), max_size=max_size)
     return pairs.map(_as_arrays)
@@ -288,7 +288,10 @@ def _counter_events() -> st.SearchStrategy[dict[str, Any]]:
 
 
 def _layouts() -> st.SearchStrategy[_Layout]:
-    """Return JSON layouts: compact, spaced or multi-line; escaping all characters, non-ASCII characters or none."""
+    """Return JSON layouts: compact, spaced or multi-line, with more or fewer characters escaped.
+
+    Each layout escapes all characters, all characters outside ASCII, or only the characters that must be escaped.
+    """
     return st.builds(
         _Layout,
         comma=st.sampled_from((",", ", ", ",\n    ", "\r\n,")),

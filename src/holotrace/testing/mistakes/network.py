@@ -53,7 +53,7 @@ class Network:
             torch.loss(logits)
 
     def _run(self, layer: int, x: Tensor) -> None:
-        """Run a block: compiled, checkpointed or neither."""
+        """Run a block as a compiled region, with activation checkpointing, or without either."""
         if self.options.compiled:
             self._compiled(layer, x)
         elif self.amount("recomputation"):
@@ -108,9 +108,10 @@ class Network:
         torch.unary("aten::add", "CUDAFunctor_add<float>", x, reads=2, gradient="AddBackward0")
 
     def _branches(self) -> None:
-        """If the job has two branches, compute one of them on a side stream.
+        """If the blocks of the network have two branches, compute one of them on a side stream.
 
-        With the mistake `streams_in_turn`, the compute stream runs the other branch only after this branch has ended.
+        With the mistake `streams_in_turn` or the remedy `full_branches`, the compute stream waits for the end of the
+        branch on the side stream before it runs the other branch.
         """
         remedies = self.options.remedies
         if remedies.get("dependent_branches"):
@@ -129,7 +130,7 @@ class Network:
                 self.recorder.wait(COMPUTE, SIDE)
 
     def _chain(self, duration_ns: float) -> None:
-        """Launch small kernels alternately on two streams; each turn waits for the previous turn."""
+        """Launch groups of small kernels alternately on two streams; each group waits for the previous group."""
         with self.recorder.function("two_branches.py(84): refine"):
             for _ in range(_CHAIN_TURNS):
                 for name, stream, source in (("texture", SIDE, COMPUTE), ("shape", COMPUTE, SIDE)):

@@ -51,7 +51,7 @@ class TensorList:
 
 
 class Product(NamedTuple):
-    """`repeats` products of m x k and k x n matrices; their alignment depends on the row length `row`."""
+    """`repeats` products of m x k and k x n matrices; the row length `row` decides whether rows are aligned."""
 
     m: int
     n: int
@@ -396,7 +396,10 @@ class Operators:
             self.recorder.launch(kernel, stream)
 
     def allocate(self, tensor: Tensor) -> None:
-        """Allocate the result of an operator; jobs without an allocator mistake take the memory from the cache."""
+        """Allocate the result of an operator.
+
+        The memory comes from the allocator's cache, except for some large results in jobs with an allocator mistake.
+        """
         if self.options.memory and tensor.elements:
             self.recorder.allocate(tensor.bytes)
             self._kept.append(tensor.bytes)
@@ -459,7 +462,10 @@ class Operators:
 
     @contextmanager
     def recorded(self, name: str, gradient: Callable[[], None]) -> Iterator[int | None]:
-        """Add a node to the backward graph, and yield its sequence number; None without a name or in `no_grad`."""
+        """Add a node to the backward graph, and yield its sequence number.
+
+        Without a name, or in `no_grad`, add no node and yield None.
+        """
         if not name or not self._tracks:
             yield None
             return

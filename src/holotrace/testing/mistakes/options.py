@@ -20,7 +20,7 @@ class JobOptions:
     autocast         whether the weights are float32, and are converted to `precision` for each product
     compiled         whether torch.compile compiled the blocks of the network
     tokens           tokens per rank and step; for the model `images`, the number of images
-    ranks_per_host   ranks on a host, which form a tensor-parallel group
+    ranks_per_host   ranks on a host; with tensor parallelism, these ranks form a group
     annotated        whether the script marks its steps (`profiler.step()`); if not, the whole recording is one step
     on_cpu           whether the host computes everything, without a GPU
     microbatches     how often a step runs forward and backward before it updates the weights
@@ -107,7 +107,7 @@ class JobOptions:
         return 2 if "data_parallel" in self.mistakes else 1
 
     def with_mistake(self, name: str, amount: float = 1.0, *, rank: int | None = None) -> JobOptions:
-        """Return the job with this mistake only."""
+        """Return the job with this mistake and no other."""
         return replace(self, mistakes={name: amount}, mistake_rank=rank)
 
     def with_remedy(self, name: str, amount: float = 1.0) -> JobOptions:

@@ -100,7 +100,10 @@ def _first_costly(rule: str, jobs: Iterable[tuple[JobOptions, JobOptions]], shar
 
 
 def _lasting(rule: str, job: JobOptions, dice: random.Random) -> Pair:
-    """Plant more and more host time until the step takes longer: a host far ahead of the device hides small delays."""
+    """Plant longer and longer delays of the host until one costs enough.
+
+    While the host is far ahead of the device, small delays do not make the step longer.
+    """
     job = replace(job, reads_loss=dice.random() < 1 / 2, stacks=True)
     step_ns, share = step_ns_of(job), dice.choice(_DRAWN_SHARES)
     amounts = [share * step_ns * 1.5**power for power in range(16)]
@@ -129,7 +132,7 @@ def _counted(*amounts: float, shares: tuple[float, ...] = _DRAWN_SHARES) -> _Pla
 
 
 def _once(rule: str, job: JobOptions, _: random.Random) -> Pair:
-    """Plant a mistake whose size cannot be chosen; if it costs too little, use smaller jobs, where it costs more."""
+    """Plant a mistake whose size cannot be chosen; if it costs too little, use smaller jobs, which it slows more."""
     fewer_tokens = replace(job, tokens=job.tokens // 2, vocabulary=8_000)
     narrower = replace(fewer_tokens, hidden=job.hidden // 2)
     smaller = (job, replace(job, hidden=job.hidden // 2), fewer_tokens, narrower)
@@ -212,7 +215,7 @@ def _jittering(rule: str, job: JobOptions, dice: random.Random) -> Pair:
 
 
 def _first_steps(rule: str, job: JobOptions, dice: random.Random) -> Pair:
-    """Record a job from its beginning, without marked steps; the driver loads each kernel during the recording."""
+    """Record a job from its beginning, without marked steps, so the recording includes the loading of each kernel."""
     job = replace(job, annotated=False)
     amounts = (1_200_000 * 1.5**power for power in range(12))
     return _first_costly(rule, ((job.with_mistake(rule, each), job) for each in amounts), dice.choice(_DRAWN_SHARES))
@@ -238,7 +241,7 @@ def _in_double(rule: str, job: JobOptions, dice: random.Random) -> Pair:
 
 
 def _anomalous(rule: str, job: JobOptions, dice: random.Random) -> Pair:
-    """Format the Python stack in each forward operator, as anomaly detection does; the job may have a GPU or not."""
+    """Format the Python stack in each forward operator, as anomaly detection does, in a job with or without a GPU."""
     job = replace(_on_cpu(job, dice) if dice.random() < 1 / 2 else job, stacks=True)
     amounts = (10_000 * 2**power for power in range(10))
     return _first_costly(
@@ -261,7 +264,7 @@ def _dense_gradients(rule: str, job: JobOptions, dice: random.Random) -> Pair:
 
 
 def _backlog(rule: str, job: JobOptions, dice: random.Random) -> Pair:
-    """Make the host slower than the device; when the recording begins, the device has a backlog of launched work."""
+    """Make the host slower than the device, which has a backlog of launched work when the recording begins."""
     job = replace(job, stacks=True, reads_loss=False, memory=False)
     return Pair(rule, job.with_mistake(rule, dice.uniform(1.5, 2.5) * step_ns_of(job)), job)
 
@@ -276,8 +279,8 @@ def _many_collectives(rule: str, job: JobOptions, dice: random.Random) -> Pair:
 def _launch_bound(rule: str, job: JobOptions, dice: random.Random) -> Pair:
     """Run a small model on a slow processor; in the healthy job, the host takes almost no time, as with a CUDA graph.
 
-    The processor must be too slow even if Python functions are not recorded. Otherwise, recording them would be the
-    mistake.
+    The processor must be too slow even without the recording of Python functions. Otherwise, this recording would be
+    the mistake.
     """
     job = replace(_small(job, dice), hidden=512, heads=8)
     has_stacks = dice.random() < 1 / 2
@@ -322,14 +325,17 @@ def _in_turn(rule: str, job: JobOptions, dice: random.Random) -> Pair:
 
 
 def _with_branches(job: JobOptions, dice: random.Random) -> JobOptions:
-    """Add two branches: overlapping on two streams, each filling the device, or depending on each other's results."""
+    """Add two branches that more overlap would not speed up.
+
+    They already overlap on two streams, or each of them fills the device, or they depend on each other's results.
+    """
     kind = dice.choice(("parallel_branches", "full_branches", "dependent_branches"))
     chain_ns = 0.15 * step_ns_of(job) / job.layers
     return job.with_remedy(kind, chain_ns if kind == "dependent_branches" else 300_000)
 
 
 def _slow_recording(rule: str, job: JobOptions, dice: random.Random) -> Pair:
-    """Record the Python functions of a job in which, without the recording, the host keeps up with the device."""
+    """Record the Python functions of a job whose host would keep up with the device without this recording."""
     job = replace(_small(job, dice), gpu=H100, precision="bfloat16", stacks=True)
     smaller = (replace(job, hidden=hidden, heads=8, host_factor=1) for hidden in (768, 640, 512, 384, 256))
     return _first_costly(rule, ((each, replace(each, stacks=False)) for each in smaller), 0.18)

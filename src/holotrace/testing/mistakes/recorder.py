@@ -116,7 +116,7 @@ class Recorder:
         return max(1, round(duration_ns * (1 + self.dice.uniform(-1, 1) * self.options.jitter)))
 
     def spend(self, duration_ns: float) -> None:
-        """Make the host run code for this time, or longer if the processor is slow."""
+        """Make the host run code that takes this time on a processor of normal speed."""
         self.pause(duration_ns * self.options.host_factor)
 
     def pause(self, duration_ns: float) -> None:
@@ -150,7 +150,7 @@ class Recorder:
 
     @contextmanager
     def function(self, name: str) -> Iterator[None]:
-        """Record a Python function or module around the `with` block; without `stacks`, only spend its time."""
+        """Record a Python function or module around the `with` block; without `stacks`, only spend time."""
         self.spend(1_200 + self.amount("python_overhead"))
         self._profiled(_PROFILED_FUNCTION_NS)
         if not self.options.stacks:
@@ -292,7 +292,7 @@ class Recorder:
         self._gloo, self.host, self.thread = self.host, caller, thread
 
     def wait_for_host_collectives(self) -> None:
-        """Make the host wait for its collectives, and the device for the copies of their results to the device."""
+        """Make the host wait for its collectives, and the compute stream for the copies of their results."""
         self.host = self._course.point((self.host, 0), (self._gloo, _HAND_OVER_NS))
         self.wait(COMPUTE, _HOST_DATA)
 

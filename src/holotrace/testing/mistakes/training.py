@@ -39,7 +39,7 @@ class Training:
         return self.recorder.range("user_annotation", f"ProfilerStep#{10 + step}")
 
     def _load(self, step: int) -> float:
-        """Return this rank's load in a step, relative to the mean; in each step, another rank has the highest load."""
+        """Return this rank's load in a step, relative to the mean; each step has a different most loaded rank."""
         options = self.options
         slower = 1 + self.amount("slow_device")
         turn = (self.recorder.rank + step) % options.ranks
@@ -93,7 +93,7 @@ class Training:
                 self.recorder.launch(Kernel(name, size / self.options.link_gb_per_s, grid=24, block=512))
 
     def _backward(self, *, reduces: bool) -> None:
-        """Compute the gradients, and reduce them if `reduces` is true (for microbatches outside `no_sync`)."""
+        """Compute the gradients and, if `reduces` is true, reduce them; it is false for microbatches in `no_sync`."""
         with (
             self.recorder.function("torch/_tensor.py(570): backward"),
             self.recorder.range("user_annotation", "backward"),

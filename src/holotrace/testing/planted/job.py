@@ -2,7 +2,7 @@
 
 The cost of a cause is how much longer all ranks together wait in the job than in the same job without this cause. This
 true cost does not depend on how an analysis attributes waiting. If ranks wait for no other reason, an exact analysis
-reports the same cost. If they also wait for other reasons, as in a pipeline, the analysis may report another cost,
+reports the same cost. If they also wait for other reasons, as in a pipeline, the analysis may report a different cost,
 because part of a wait may have several causes.
 """
 
@@ -38,7 +38,7 @@ class CauseTruth:
     """The cost of a planted cause.
 
     waited_ns   how much waiting the cause adds, summed over all ranks
-    others_ns   the same sum without the rank that has the cause, which may even wait less because of it
+    others_ns   the same sum over all ranks except the delayed rank, which may even wait less because of the cause
     """
 
     cause: Cause

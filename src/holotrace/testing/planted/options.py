@@ -37,7 +37,7 @@ Damage = Literal["none", "missing_rank", "missing_sends", "missing_launches", "c
 
     missing_rank      the file of one rank that causes no delay
     missing_sends     some sends (and, with NCCL, receives) of one rank that causes no delay
-    missing_launches  some of every rank's calls that launch kernels
+    missing_launches  on every rank, some of the calls that launch kernels
     cut               the first third of the events of one rank that causes no delay
 """
 
@@ -130,13 +130,13 @@ class PlantedOptions:
         return tuple(range(first, first + self.tensor))
 
     def data_group(self, rank: int) -> tuple[int, ...]:
-        """Return the ranks with the same parameters."""
+        """Return the ranks with the same parameters as this rank."""
         stage_size = self.data * self.tensor
         first = self.stage_of(rank) * stage_size + rank % self.tensor
         return tuple(range(first, first + stage_size, self.tensor))
 
     def pipeline_group(self, rank: int) -> tuple[int, ...]:
-        """Return the ranks that pass microbatches to each other."""
+        """Return the ranks of this rank's pipeline, which pass microbatches to each other."""
         stage_size = self.data * self.tensor
         return tuple(range(rank % stage_size, self.ranks, stage_size))
 
@@ -169,7 +169,7 @@ class PlantedOptions:
         return job.with_causes(dice)
 
     def with_causes(self, dice: random.Random) -> PlantedOptions:
-        """Plant one cause or, less often, several causes, each on another rank and in another step."""
+        """Plant one cause or, less often, several causes, each on a different rank and in a different step."""
         count = min(self.steps, dice.choices((1, 2, 3), (6, 3, 1))[0])
         steps = dice.sample(range(FIRST_STEP, FIRST_STEP + self.steps), count)
         ranks = dice.sample(range(self.ranks), count)

@@ -150,7 +150,10 @@ class DeviceProgram(Program):
         self.course.kernel("aten::copy_", COPY_KERNEL, _COPY_NS, late=self._delays("late_start"))
 
     def _host_delay(self) -> tuple[int, int] | None:
-        """Return the delay per launch with which a slow host takes `delay_ns` longer per step than the kernels take."""
+        """Return the cause that makes the host slow, and how much it delays each launch; None without such a cause.
+
+        With this delay, launching the kernels of a step takes `delay_ns` longer than running them.
+        """
         for cause, delay_ns in self._delays("slow_host"):
             layers = self.options.layers * self.options.microbatches
             return cause, (delay_ns + 3 * layers * self.options.layer_ns) // (2 * layers)

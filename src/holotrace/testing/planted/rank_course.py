@@ -285,7 +285,7 @@ class RankCourse:
         return (*counted, self._sequences[counted])
 
     def _transfer(self, transfer_ns: int) -> int:
-        """Return the time that a transfer takes on this rank, which differs slightly between ranks."""
+        """Return how long a transfer takes on this rank; the duration differs slightly between ranks."""
         return transfer_ns + self._dice.randrange(_LARGEST_LATENESS_NS)
 
     def _pass(self, duration_ns: int) -> None:
@@ -310,7 +310,7 @@ class RankCourse:
         return start
 
     def _launched(self, call: str, stream: int, late: Sequence[tuple[int, int]] = ()) -> tuple[int, dict[str, object]]:
-        """Add a launching call; return the point where its work starts, and the args of the work."""
+        """Add a call that launches work; return the point where the work starts, and the args of the work."""
         correlation = next(self._correlations)
         ready = self._course.point((self._call(call, correlation=correlation), _LAUNCH_LATENCY_NS), activity=_LAUNCH)
         for cause, delay_ns in late:

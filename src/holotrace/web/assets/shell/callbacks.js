@@ -113,7 +113,8 @@ export const callbacks = {
 
   /**
    * Ticked runs -> the address of the page that compares two of them, and a hint. If one run is ticked, each other run
-   * gets a link that compares it with the ticked run. The list of runs shows newer runs first, so the newer run is the test.
+   * gets a link that compares it with the ticked run. Of two compared runs, the upper one is the test, because the list
+   * shows newer runs first.
    * @param {(boolean | undefined)[]} ticks
    * @param {Id[]} ids
    */

@@ -28,7 +28,7 @@ const ON_THE_TIMELINE = [
   ["F", "fit the selection into view"],
   ["0", "show everything"],
   [", .", "previous, next event on the row; if none is selected, the first event in view"],
-  ["J K", "event below, event above, at the same time"],
+  ["J K", "event below, event above, at about the same time"],
   ["Shift N, N", "previous, next event with the same name"],
   ["M", "select the span of the selected event"],
   ["Shift F", "set a flag at the pointer"],

@@ -45,7 +45,7 @@ const nextFrame = () => new Promise((resolve) => window.requestAnimationFrame(()
 /**
  * Make plotly.js draw one figure at a time, so the first figure appears early, and fit the texts to the width. If the
  * small bundle cannot draw a figure, load all of plotly.js.
- * @param {string[]} [types] the types of traces that the loaded bundle draws; by default all types
+ * @param {string[]} [types] the types of plotly.js traces that the loaded bundle can draw; by default all types
  */
 const drawInTurn = (types) => {
   const plotly = /** @type {Plotly} */ (window.Plotly);

@@ -1,4 +1,4 @@
-// The entry module of every page: defines the global names that Dash needs, then lets Dash draw the page.
+// The entry module of every page: defines the global names that Dash needs, then starts Dash, which draws the page.
 
 import { callbacks } from "./callbacks.js";
 import { followWidth } from "./figure_names.js";

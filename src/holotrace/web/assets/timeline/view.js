@@ -197,8 +197,8 @@ export class View {
   }
 
   /**
-   * Return the key of an item that scrolls, and its distance below the upper edge of the scrolling rows; by default,
-   * for the item at this edge.
+   * Return the key of the item `wanted`, and how far the item is below the upper edge of the scrolling rows. If
+   * `wanted` is missing or pinned, return these values for the item at this edge.
    * @param {Item} [wanted]
    */
   anchor(wanted) {

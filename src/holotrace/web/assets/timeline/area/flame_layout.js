@@ -17,7 +17,8 @@
  */
 
 /**
- * Return the blocks of an answer; inner blocks begin at the left end of their outer block, with the widest block first.
+ * Return the blocks of an answer. Inner blocks are side by side, from the left end of their outer block, with the
+ * widest block first.
  * @param {FlamesAnswer} answer
  * @returns {Block[]}
  */

@@ -13,7 +13,7 @@ import { countedText, countText, durationText } from "../../units.js";
 /** Columns: the server's name, the heading, and the meaning. @type {[string, string, string][]} */
 const COLUMNS = [
   ["count", "count", "number of events that overlap the area"],
-  ["total_ns", "total", "time of these events inside the area"],
+  ["total_ns", "total", "total time of the events inside the area"],
   ["self_ns", "self", "time inside the area, minus the time of directly nested events"],
   ["mean_ns", "mean", "mean time of an event inside the area"],
   ["min_ns", "min", "shortest time of an event inside the area"],

@@ -47,8 +47,8 @@ export const toAxis = ({ recorded: offset, lines }, time) => {
 };
 
 /**
- * Convert a time on the axis to a time of the rank. If a jump of the clock skipped the time, return the time of the
- * jump.
+ * Convert a time on the axis to a time of the rank. If the rank has no such time because its clock jumped, extend the
+ * line after the jump.
  * @param {Clock} clock
  * @param {number} time on the axis
  */

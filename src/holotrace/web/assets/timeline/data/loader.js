@@ -61,7 +61,7 @@ export class Loader {
   }
 
   /**
-   * Load the first rank immediately. `later` would delay it, because each added rank restarts the timer.
+   * Load the first rank immediately. The method `later` would delay it, because each added rank restarts the timer.
    * @param {Rank} rank
    */
   first(rank) {

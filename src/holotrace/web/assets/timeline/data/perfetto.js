@@ -1,5 +1,5 @@
-// Opens a trace in Perfetto: on this machine if it is installed here, else at ui.perfetto.dev, which receives the
-// trace in a message: https://perfetto.dev/docs/visualization/deep-linking-to-perfetto-ui
+// Opens a trace in Perfetto: in the copy on the server, if one is installed there, or else at ui.perfetto.dev, which
+// receives the trace in a message: https://perfetto.dev/docs/visualization/deep-linking-to-perfetto-ui
 
 import { ask } from "./server.js";
 
@@ -7,7 +7,7 @@ export const PERFETTO = "https://ui.perfetto.dev";
 const PATIENCE_MS = 60_000;
 
 /**
- * Wait until Perfetto is ready; it then answers PING with PONG.
+ * Wait until Perfetto is ready, which it shows by answering PING with PONG.
  * @param {Window} opened
  * @returns {Promise<void>}
  */

@@ -53,7 +53,7 @@ export class RankClocks {
 
   /**
    * Use the result of comparing the clocks. If the visitor has moved the view, keep showing the same times of the first
- * rank.
+   * rank.
    * @param {ClockAnswer[]} answers
    */
   use(answers) {

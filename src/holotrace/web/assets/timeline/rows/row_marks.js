@@ -74,7 +74,7 @@ export class RowDrag {
   }
 
   /**
-   * Find the row above which a drop would insert the dragged row: another row of the same rank, or a pinned row.
+   * Find where a drop would insert the dragged row: above another row of its rank, above a pinned row, or at the end.
    * @param {Pointer} pointer
    */
   to({ y }) {

@@ -172,8 +172,8 @@ export class RowState {
   }
 
   /**
-   * Move a row above the row `before`. If that row is pinned, the moved row is then pinned too; otherwise, it is no
-   * longer pinned. If `before` is null, the moved row becomes the last row of its rank.
+   * Move a row above the row `before`. If `before` is pinned, the moved row becomes pinned too; otherwise, it is
+   * unpinned. If `before` is null, the moved row becomes the last row of its rank.
    * @param {Rank} rank
    * @param {Row} row
    * @param {RankRow | null} before

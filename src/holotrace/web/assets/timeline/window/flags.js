@@ -92,8 +92,8 @@ export class Flags {
   }
 
   /**
-   * Set a flag at a pixel; if `x` is null or on the labels, at the selected event or, if there is none, in the middle
-   * of the view.
+   * Set a flag at a pixel. If `x` is null or on the labels, set the flag at the start of the selected event; if no
+   * event is selected, set it in the middle of the view.
    * @param {number | null} x
    */
   setAt(x) {
@@ -110,7 +110,7 @@ export class Flags {
   }
 
   /**
-   * Edit the flag at a pixel of the ruler, or set a flag there if there is none.
+   * Edit the flag at a pixel of the ruler; if there is none, set a new flag at this pixel.
    * @param {number} x
    */
   press(x) {
