@@ -19,7 +19,7 @@ class JoinType(IntEnum):
     """The kind of an edge between points of a job."""
 
     CHAIN = 0
-    """The binding chain between two points of a rank."""
+    """The binding chain between two points of a rank, which follows the edge that arrives last at each node."""
     SHORTCUT = 1
     """The longest path between two points of a rank, if it is not the binding chain."""
     ARRIVAL = 2

@@ -152,7 +152,7 @@ def hops(job: JobGraph, found: pl.DataFrame) -> pl.DataFrame:
         to_rank        int32  the rank on which the path continues
         instance, collective, process_group  of the call
         transfer_ns    int64  time from the last arrival to the end of the call on to_rank
-        half_width_ns  int64  error of the difference between the clocks of the two ranks; null if unknown
+        half_width_ns  int64  error of the clock difference between the two ranks; null if unknown
     """
     moved = found.filter(pl.col("from_rank").is_not_null() & (pl.col("from_rank") != pl.col("rank")))
     calls = job.calls.select(

@@ -23,7 +23,7 @@ _Rows = npt.NDArray[np.int64]
 class RankGraph(NamedTuple):
     """The points of a rank and the longest paths between them; they take a few hundred bytes per call.
 
-    window      the window, up to the end of its device work
+    window      the window, extended to the end of its device work
     node        per point: its row in `EventGraph.nodes`
     time_ns     the measured time of each point, on the rank's own clock; the first and last point are the window's ends
     source, target, length_ns  the edges between points. No edge leads from a call's start to its own end, because other

@@ -129,7 +129,7 @@ def _phase_of(table: pl.DataFrame, starts: Int64Array, ends: Int64Array) -> pl.D
 
 
 def _passes(pieces: pl.DataFrame, messages: Int64Array) -> pl.DataFrame:
-    """Add `operation`: all computation of one phase between two messages is one operation.
+    """Add the column `operation`: all computation of one phase between two messages belongs to one operation.
 
     A small operation joins the previous operation if there is no message in between, else the next operation.
     """

@@ -94,7 +94,7 @@ def _replaced(
 
 
 def _work_ns(graph: RankGraph) -> int:
-    """Return a rank's time between calls, along its binding chains."""
+    """Return the time that a rank spends between calls: the total length of its binding chains."""
     return int(graph.chain_ns.sum())
 
 

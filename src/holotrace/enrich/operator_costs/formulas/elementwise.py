@@ -111,7 +111,7 @@ def resample(arguments: Arguments) -> Cost:
 
 
 def _scaled_sizes(arguments: Arguments) -> list[int]:
-    """Multiply the input's last sizes by the factors in argument 2 or 3, such as `[2., 2.]`."""
+    """Multiply the sizes of the input's last dimensions by the factors in argument 2 or 3, such as `[2., 2.]`."""
     shape = arguments.shape(0)
     factors = next((listed for index in (2, 3) if (listed := arguments.factors(index))), [])
     if len(factors) > len(shape):
