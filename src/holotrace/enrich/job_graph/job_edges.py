@@ -19,7 +19,7 @@ class JoinType(IntEnum):
     """The kind of an edge between points of a job."""
 
     CHAIN = 0
-    """The binding chain between two points of a rank."""
+    """The binding chain between two points of a rank, which follows the edge that arrives last at each node."""
     SHORTCUT = 1
     """The longest path between two points of a rank, if it is not the binding chain."""
     ARRIVAL = 2
@@ -27,9 +27,12 @@ class JoinType(IntEnum):
     TRANSFER = 3
     """From the point where all ranks have arrived to the end of the call on one rank."""
     ALONE = 4
-    """From the start of a call to its end, if nothing is known about other ranks."""
+    """To the end of a call, from its start or from the last arrival that it can have waited for.
+
+    A call that ended before all ranks had arrived waited at most for the last arrival before its end.
+    """
     OUTSIDE = 5
-    """From the start of the step to the arrival of a rank that arrives outside its window."""
+    """From the start of the step to the point where all ranks have arrived, if a rank arrives outside its window."""
     WINDOW = 6
     """From the start of the job's step to a rank's first point, or from a rank's last point to the end of the step."""
 
@@ -45,7 +48,10 @@ class JoinEdges(NamedTuple):
 
 
 def within_ranks(of_ranks: Mapping[int, RankGraph], first: _Int64, time_ns: _Int64) -> list[JoinEdges]:
-    """Return the edges within ranks, binding chains first: if several reach a point at once, the first one binds."""
+    """Return the edges within ranks, binding chains first.
+
+    If several edges arrive at a point at the same time, the first of them in this order binds.
+    """
     chains, shortcuts = [], []
     for graph, begin in zip(of_ranks.values(), first, strict=False):
         targets = np.flatnonzero(graph.reached_from >= 0)
@@ -53,7 +59,8 @@ def within_ranks(of_ranks: Mapping[int, RankGraph], first: _Int64, time_ns: _Int
         offset = begin + targets
         measured = time_ns[offset] - time_ns[begin + sources]
         is_whole = graph.time_ns[targets] - graph.time_ns[sources] == graph.chain_ns[targets]
-        # Clocks may run at different rates, so measure the length of a whole chain on the reference clock.
+        # Clocks may run at different rates, so if a chain takes all the time between its two points, its length is the
+        # time between them on the reference clock.
         lengths = np.where(is_whole, measured, np.minimum(graph.chain_ns[targets], measured))
         chains.append(JoinEdges(begin + sources, offset, JoinType.CHAIN, lengths, np.full(len(targets), -1)))
         shortcuts.append(
@@ -88,7 +95,7 @@ def between_ranks(calls: pl.DataFrame, begin_ns: int) -> list[JoinEdges]:
 
 
 def to_the_ends(first: _Int64, time_ns: _Int64) -> list[JoinEdges]:
-    """Return the edges from the start of the step to each rank, and from each rank to the end of the step."""
+    """Return the edges from the step's start to each rank's first point, and from its last point to the step's end."""
     begins, ends = first[:-1], first[1:] - 1
     none = np.full(len(begins), -1)
     last = np.full(len(ends), len(time_ns) - 1)

@@ -1,4 +1,4 @@
-"""The critical path of a job: the chain of work, waiting and transfers that ends with the job's step."""
+"""The critical path of a job: the chain of work, waiting and transfers that determines when the job's step ends."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def legs(job: JobGraph) -> pl.DataFrame:
     """Return the critical path: walk back from the end of the job's step along the edges that arrive last.
 
     Returns:
-        The edges of the path ("legs") in time order, which cover the step without gaps:
+        The edges of the path ("legs") in time order; together they cover the step without gaps:
 
         leg         int64  number
         rank        int32  the rank that spends the time
@@ -65,7 +65,7 @@ def legs(job: JobGraph) -> pl.DataFrame:
 
 
 def _before(job: JobGraph, sources: np.ndarray, kinds: np.ndarray) -> np.ndarray:
-    """Return the rank at the source of each edge; if the source is a joint, the rank that arrived last."""
+    """Return the rank at the source of each edge or, if all ranks meet at the source, the rank that arrived last."""
     binding = job.binding[sources]
     arrived = np.where(binding >= 0, job.rank[job.edges.source[binding]], -1)
     return np.where(kinds == JoinType.TRANSFER, arrived, job.rank[sources])
@@ -140,7 +140,7 @@ EXPANDED: dict[str, pl.DataType | type[pl.DataType]] = {
     "name": pl.String,
     "module": pl.String,
 }
-"""The columns of the segments that a rank returns."""
+"""The columns of the segments into which `expansion` divides the legs of a rank."""
 
 
 def hops(job: JobGraph, found: pl.DataFrame) -> pl.DataFrame:
@@ -152,7 +152,7 @@ def hops(job: JobGraph, found: pl.DataFrame) -> pl.DataFrame:
         to_rank        int32  the rank on which the path continues
         instance, collective, process_group  of the call
         transfer_ns    int64  time from the last arrival to the end of the call on to_rank
-        half_width_ns  int64  error of the difference between the clocks of the two ranks; null if unknown
+        half_width_ns  int64  error of the clock difference between the two ranks; null if unknown
     """
     moved = found.filter(pl.col("from_rank").is_not_null() & (pl.col("from_rank") != pl.col("rank")))
     calls = job.calls.select(

@@ -80,8 +80,8 @@ def job_window(trace: Trace, options: WindowOptions, executor: Executor) -> JobW
     """Return the joined graph of all ranks.
 
     Each rank is read twice: first for its communication and then, once the clocks are known, for its graph. The job's
-    window begins when the first rank's window begins. The graph of a rank that begins later therefore also contains the
-    end of its previous step.
+    window begins when the earliest window of any rank begins. If the window of a rank begins later, the graph of this
+    rank therefore also contains the end of its previous step.
 
     Raises:
         InvalidOptionError: a rank does not have the requested annotation, instance or range.

@@ -72,7 +72,7 @@ class JobGraph(EqualByContent):
         return slacks(self.edges, np.maximum(0, measured - self.taken_ns()))
 
     def contradicted(self) -> _Flags:
-        """Return, for each edge, whether the measured times put its end before its start."""
+        """Return, for each edge, whether the measured time between its points is shorter than its minimum duration."""
         return self.time_ns[self.edges.source] + self.length_ns > self.time_ns[self.edges.target]
 
 
@@ -119,7 +119,11 @@ def job_graph(of_ranks: Mapping[int, RankGraph], job: JobCalls) -> JobGraph:
 def _without_cycle(
     time_ns: _Int64, parts: Sequence[JoinEdges]
 ) -> tuple[_Int64, _Int64, npt.NDArray[np.uint8], _Int64, _Int64]:
-    """Join the edges; if wrong matches or clocks cause cycles, drop inter-rank edges that took 0 ns or less."""
+    """Join the edges, and remove the cycles that wrongly matched calls or wrong clocks cause.
+
+    If there are cycles, edges between ranks are dropped: first those that end before they start and, if cycles remain,
+    also those that take 0 ns.
+    """
     source, target, length_ns, call = (
         np.concatenate([getattr(part, name) for part in parts]).astype(np.int64)
         for name in ("source", "target", "length_ns", "call")
@@ -135,7 +139,7 @@ def _without_cycle(
 
 
 def _aligned(job: JobCalls, rank: int, time_ns: _Int64) -> _Int64:
-    """Return the times of a rank on the reference clock; times that end up before the first are set to the first."""
+    """Convert a rank's times to the reference clock; times that end up before the first time are set to the first."""
     offset = job.clocks.corrections(rank, time_ns)["offset_ns"].fill_null(strategy="forward")
     times: _Int64 = time_ns + offset.fill_null(strategy="backward").to_numpy()
     from_begin: _Int64 = np.maximum(times, times[0])

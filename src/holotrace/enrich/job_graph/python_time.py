@@ -1,4 +1,4 @@
-"""Apply changes to the time that threads spend in Python functions themselves, outside operators and calls."""
+"""Apply changes to the time that threads spend in Python functions, outside operators and runtime calls."""
 
 from __future__ import annotations
 
@@ -36,10 +36,10 @@ def python_functions(rank_trace: RankTrace, graph: EventGraph) -> pl.DataFrame:
 def with_python_time(
     graph: EventGraph, replay: Replay, functions: pl.DataFrame, change: Scale | Remove | Replace
 ) -> Replay | None:
-    """Apply a change to the time of the selected functions; return None if it selects none.
+    """Apply a change to the time of the functions that it selects; return None if it selects no functions.
 
-    The time of a function excludes the operators and calls in it. If one selected function calls another, only the
-    outer one is changed.
+    The time of a function excludes the operators and runtime calls in it. If one selected function calls another, only
+    the outer one is changed.
     """
     chosen = functions.filter(change.where.fill_null(value=False))
     if chosen.is_empty():
@@ -73,7 +73,7 @@ def _factor(change: Scale | Remove | Replace, own_ns: int) -> float:
 
 
 def _host_edges(graph: EventGraph) -> tuple[_Int64, _Int64, _Int64, _Int64]:
-    """Return row, thread, start and end of the edges along threads and at the ends of the window, in time order."""
+    """Return row, thread, start and end of the edges along threads or at the window's ends, by thread and start."""
     owner = graph.nodes["activity"]
     beside = owner.gather(graph.edges["source"]).fill_null(owner.gather(graph.edges["target"]))
     tracks = graph.activities["track_id"].cast(pl.Int64).gather(beside)

@@ -21,18 +21,19 @@ _Rows = npt.NDArray[np.int64]
 
 
 class RankGraph(NamedTuple):
-    """The points of a rank and the longest paths between them, in a few hundred bytes per call.
+    """The points of a rank and the longest paths between them; they take a few hundred bytes per call.
 
-    window      the window, up to the end of its device work
+    window      the window, extended to the end of its device work
     node        per point: its row in `EventGraph.nodes`
     time_ns     the measured time of each point, on the rank's own clock; the first and last point are the window's ends
     source, target, length_ns  the edges between points. No edge leads from a call's start to its own end, because other
                                ranks may delay the end. An edge to the end of a call is only as long as the path to
                                the last event before the end.
-    reached_from  per point: the point where its binding chain begins; -1 for the first point, and for ends of calls
-                  that only communication delays
+    reached_from  per point: the point where its binding chain begins; -1 for the first point, and for the end of a
+                  call if only communication delays this end
     chain_ns    per point: the length of its binding chain
-    calls       event_index uint32, and asked, start and end uint32: points
+    calls       event_index, and the points where the call was requested (asked), began (start) and ended (end), all of
+                them uint32
     contradicted_count, unknown_launch_count, inferred_wait_count   as in `EventGraph`
     """
 

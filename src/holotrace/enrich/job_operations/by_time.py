@@ -13,12 +13,13 @@ _WITHIN_RANK = ["step", "rank"]
 def by_time(operations: pl.DataFrame) -> Dependencies:
     """Return the dependencies of operations; the table must contain the `instance` of each communication.
 
-        computation    after the previous computation on its rank, and after the communication that ended between the two
-        communication  after the last computation that ended before the communication began, and after the last
-                       communication since that computation
+        computation    after the previous computation on its rank, and after each communication that ended between these
+                       two computations
+        communication  after the last computation that ended before the communication began and, if a communication
+                       has ended since that computation, after the last such communication
 
-    If a rank left a communication before the last rank began it, the rank waited for no other rank. Otherwise it waited
-    for the last rank.
+    If a rank left a communication before the last rank began it, the rank that left did not wait for any other rank.
+    Otherwise it waited for the last rank.
 
     Args:
         operations: the result of `operations_table`, with the row number (`row`, uint32) and the instance of each
@@ -80,7 +81,7 @@ def _latest(calls: pl.DataFrame, ended: pl.DataFrame) -> pl.DataFrame:
 
 
 def _shared(operations: pl.DataFrame) -> pl.Series:
-    """Number the communications of several ranks in a step; null for other operations."""
+    """Return the number of each operation's communication; null unless it connects several ranks of the table."""
     is_shared = pl.col("instance").is_not_null() & (pl.col("rank").n_unique().over("step", "instance") > 1)
     number = pl.struct("step", "instance").rank("dense").cast(pl.Int64) - 1
     numbered = operations.filter(is_shared).select("row", number.alias("number"))

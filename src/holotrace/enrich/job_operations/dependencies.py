@@ -35,7 +35,7 @@ def by_kind(operations: pl.DataFrame) -> Dependencies:
 
         data-loading, preparation   before the first pass
         passes                      one after another on their rank
-        messages                    one after another, per kind
+        messages                    one after another on their rank, separately for each kind
         receive                     before the pass that needs its data, and after the previous pass of that kind
         send                        after the pass that computes its content
         first backward message      after the second-to-last pass before the first backward pass
@@ -44,8 +44,8 @@ def by_kind(operations: pl.DataFrame) -> Dependencies:
                                     else after the embedding gradients
         gc, ..., optimizer          in the order of `AFTER_PASSES`, after the last pass
 
-    A communication connects the two ends of a message, the replicas of a stage, the first and last stage (embedding
-    gradients), or all ranks (gradient clipping).
+    Depending on its kind, a communication connects the sender and the receiver of a message, the replicas of a stage,
+    the first and last stage (embedding gradients), or all ranks (gradient clipping).
 
     Args:
         operations: the result of `operations_table`, with the row number (`row`, uint32).
@@ -122,7 +122,7 @@ def _first_backward_message(passes: pl.DataFrame, messages: pl.DataFrame) -> pl.
 
 
 def _of_replicas(operations: pl.DataFrame, passes: pl.DataFrame, *, overlaps: bool) -> list[pl.DataFrame]:
-    """Return the dependencies between communications of replicas and the passes that use or produce the data."""
+    """Return the dependencies between communication among replicas and the passes that use or produce its data."""
     ordered = operations.sort("start_ns", "sequence")
     parameters = ordered.filter(pl.col("kind") == "params-all-gather")
     gradients = ordered.filter(pl.col("kind") == "grads-reduce-scatter")
@@ -160,7 +160,7 @@ _SPANS = {
     "embedding-grads-all-reduce": ("step", "dp_rank", LANE),
     "optimizer-clip-main-grad": ("step",),
 }
-"""For each kind of communication, the columns that are equal on all its ranks."""
+"""For each kind of communication, the columns in which all ranks of one communication agree."""
 
 
 def _instances(operations: pl.DataFrame, matched: Messages) -> pl.Series:
@@ -184,5 +184,5 @@ def _instances(operations: pl.DataFrame, matched: Messages) -> pl.Series:
 
 
 def _lane() -> pl.Expr:
-    """Number the ranks of the same stage and replica."""
+    """Return the number of each rank among the ranks of the same stage and replica, from 0."""
     return (pl.col("rank").rank("dense").over("dp_rank", "stage") - 1).alias(LANE)

@@ -16,8 +16,8 @@ def ideal_ns(operations: pl.DataFrame) -> pl.Series:
     """Return the ideal time of each operation.
 
         computation    the mean over all operations of its kind
-        communication  the median over all operations of its kind and message size (if possible, only operations whose
-                       ranks are all in the table)
+        communication  the median over all operations of its kind and message size (if possible, only over
+                       communications whose ranks are all in the table)
 
     Communication that begins during an operation divides the operation into parts. If all operations of a kind have
     equally many parts, the ideal time of the i-th part is the mean over all i-th parts. Otherwise, the mean of whole
@@ -54,7 +54,7 @@ def ideal_ns(operations: pl.DataFrame) -> pl.Series:
 
 
 def _places(operations: pl.DataFrame) -> pl.DataFrame:
-    """Return, for each row, how many communications had begun on its rank since its operation began."""
+    """Return, for each row, how many communications began on its rank between its operation's start and its own."""
     began = operations.filter(is_communication()).sort("start_ns")
     counted = began.select(
         *_WITHIN_RANK, "start_ns", pl.int_range(1, pl.len() + 1).over(_WITHIN_RANK).cast(pl.Int64).alias("count")

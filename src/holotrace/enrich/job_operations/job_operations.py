@@ -28,7 +28,7 @@ class JobOperations(NamedTuple):
 
 
 def job_operations(of_ranks: Mapping[int, RankOperations]) -> JobOperations:
-    """Combine the operations of all ranks on one clock, and set the kinds of the communications.
+    """Combine the operations of all ranks, with all times on one clock, and set the kinds of the communications.
 
     Ranks that send to or receive from each other are the stages of one pipeline, in order of rank, even if some of the
     ranks were not recorded. `dp_rank` numbers the pipelines or, in a job without pipelines, the ranks.
@@ -72,10 +72,10 @@ def _begun(calls: pl.DataFrame, began: pl.DataFrame) -> pl.DataFrame:
 
 
 def _ended_together(calls: pl.DataFrame) -> pl.DataFrame:
-    """Make a message's send and receive both end at the earlier end, unless it is before one of the starts.
+    """Make a message's send and receive both end at the earlier of their two ends.
 
-    If a host waits for the message only long after it arrived, perhaps at the end of the step, the recorded end of its
-    call is too late.
+    A host may wait for a message only long after the message arrived, for instance at the end of the step. The recorded
+    end of that host's call is then too late. But if a call ends before the other call starts, both keep their own ends.
     """
     end, last_start = pl.col("start_ns") + pl.col("duration_ns"), pl.col("start_ns").max().over("instance")
     marked = calls.with_columns(end.alias("end_ns"), last_start.alias("last_start")).with_columns(
@@ -129,7 +129,7 @@ def _places(ranks: list[int], calls: pl.DataFrame, axes: Mapping[int, Axis]) -> 
 
 
 def _connected(ranks: Collection[int], pairs: Iterable[tuple[int, int]]) -> list[list[int]]:
-    """Return sorted lists of ranks that are connected by the pairs.
+    """Return sorted lists of ranks that are connected by the pairs, directly or through other ranks.
 
     >>> _connected({0, 1, 2, 3}, [(3, 1)])
     [[0], [1, 3], [2]]
@@ -152,7 +152,7 @@ def _connected(ranks: Collection[int], pairs: Iterable[tuple[int, int]]) -> list
 
 
 def _named(calls: pl.DataFrame, computed: pl.DataFrame, places: pl.DataFrame, axes: Mapping[int, Axis]) -> pl.DataFrame:
-    """Add kind and sequence; the kind of a message contains its direction, the kind of a collective its axis."""
+    """Add kind and sequence; kinds of messages contain the direction, and kinds of collectives contain the axis."""
     names = {group: axis.name for group, axis in axes.items()}
     axis = pl.col("group").replace_strict(names, default="unknown", return_dtype=pl.String).fill_null("unknown")
     collective = pl.col("collective").str.replace_all("_", "-")
@@ -166,7 +166,7 @@ def _named(calls: pl.DataFrame, computed: pl.DataFrame, places: pl.DataFrame, ax
 
 
 def _directions(calls: pl.DataFrame, computed: pl.DataFrame, places: pl.DataFrame) -> pl.DataFrame:
-    """Return the direction of each message, from the pass before its send or, if unknown, from the order of stages."""
+    """Infer the direction of each message from the pass before its send or, if unknown, from the order of stages."""
     messages = calls.filter(pl.col("collective").is_in(POINT_TO_POINT))
     ended = computed.filter(pl.col("kind").is_in(["forward-compute", "backward-compute", "weight-compute"])).select(
         "rank", pl.col("end_ns").alias("time"), pl.col("kind").alias("pass")

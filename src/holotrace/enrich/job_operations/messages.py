@@ -33,9 +33,10 @@ class Messages(NamedTuple):
 def messages_of(messages: pl.DataFrame, passes: pl.DataFrame) -> Messages:
     """Match messages to passes, by their order on each rank, and sends to receives.
 
-    The k-th message of a kind belongs to the k-th pass of its direction that needs a message. If there are as many
-    messages as passes, the k-th message belongs to the k-th pass, and the messages of passes
-    that need none carry no data.
+    If a rank has as many messages of a kind as its passes in that direction need, the k-th message belongs to the k-th
+    of the passes that need one. Otherwise, the k-th message belongs to the k-th of all passes in that direction (or
+    the k-th receive to the (k+1)-th pass, if there is one receive fewer than passes), and the messages of passes that
+    need none carry no data.
 
     Args:
         messages: operations with a kind in `MESSAGES`.
@@ -79,7 +80,7 @@ def _with_counts(messages: pl.DataFrame, passes: pl.DataFrame) -> pl.DataFrame:
 
 
 def _carrying(counted: pl.DataFrame) -> pl.DataFrame:
-    """Drop messages without data, if more messages were recorded than the passes need.
+    """If more messages were recorded than the passes need, drop the messages that carry no data.
 
     Sends that end before the first pass ends, and receives that start after the last pass has started, carry no data.
     """
@@ -114,7 +115,7 @@ def _of_every_pass(counted: pl.DataFrame, passes: pl.DataFrame, *, is_recv: bool
 
 
 def _pairs(carrying: pl.DataFrame) -> pl.DataFrame:
-    """Give both ends of a message the same number; the k-th send between two chunks goes with the k-th receive."""
+    """Give the send and receive of a message the same number: between chunks, the k-th send and receive match."""
     is_forward = pl.col("direction") == "forward"
     lower = pl.when(is_forward == pl.col("is_recv")).then(pl.col("of_chunk") - 1).otherwise("of_chunk")
     lane = (pl.col("rank").rank("dense").over("dp_rank", "stage") - 1).alias(LANE)

@@ -50,11 +50,11 @@ _NO_ACTION = -1
 class Phases(NamedTuple):
     """The computation of a rank.
 
-    table  disjoint, in order: start_ns, end_ns, kind (from `table.KINDS`), action (int64; number of the pass's
-           annotation in the pipeline's schedule, -1 without an annotation), global_chunk and microbatch (null if there
-           is none)
-    busy   when the devices compute or, if there are no kernels, when innermost operators run (operators around them may
-           contain waits)
+    table  disjoint intervals in time order: start_ns, end_ns, kind (from `table.KINDS`), action (int64; number
+           of the pass's annotation in the pipeline's schedule, -1 without an annotation), global_chunk and microbatch
+           (null if there is none)
+    busy   when the devices compute or, if there are no kernels, when innermost operators run; the operators around them
+           are ignored, because they may contain waits
     """
 
     table: pl.DataFrame

@@ -19,11 +19,11 @@ from holotrace.store.trace import RankTrace
 
 LEAST_WAIT_NS = 100_000
 LEAST_WAIT = 0.5
-"""A rank waits for a call if it computes nothing in the last `LEAST_WAIT_NS` of the call, or in the last `LEAST_WAIT`
-(a fraction) of the call."""
+"""A rank waits for a call if, just before the call ends, it computes nothing for at least `LEAST_WAIT_NS`, or for at
+least the fraction `LEAST_WAIT` of the call."""
 
 SMALL_PASS = 0.2
-"""Computation is merged into its neighbour if its busy time is less than this fraction of the mean for its kind."""
+"""A computation is merged into a neighbouring one if its busy time is below this fraction of the mean for its kind."""
 
 Int64Array = npt.NDArray[np.int64]
 
@@ -113,7 +113,7 @@ def _changes(table: pl.DataFrame) -> Int64Array:
 
 
 def _phase_of(table: pl.DataFrame, starts: Int64Array, ends: Int64Array) -> pl.DataFrame:
-    """Return the phase in which each range computes; if it computes nothing, the phase of the previous range."""
+    """Return the phase of the computation in each range or, if there is none in the range, the last phase before it."""
     if table.is_empty():
         nothing = pl.repeat(None, len(starts), dtype=pl.Int64, eager=True)
         kind = pl.repeat("forward-compute", len(starts), eager=True)
@@ -129,7 +129,7 @@ def _phase_of(table: pl.DataFrame, starts: Int64Array, ends: Int64Array) -> pl.D
 
 
 def _passes(pieces: pl.DataFrame, messages: Int64Array) -> pl.DataFrame:
-    """Add `operation`: all computation of one phase between two messages is one operation.
+    """Add the column `operation`: all computation of one phase between two messages belongs to one operation.
 
     A small operation joins the previous operation if there is no message in between, else the next operation.
     """
@@ -178,7 +178,7 @@ def _prepared(pieces: pl.DataFrame, calls: pl.DataFrame, began: Int64Array) -> p
 
 
 def _after_backward(pieces: pl.DataFrame) -> pl.DataFrame:
-    """Set the kind of computation after a step's last backward pass to optimizer: it clips or unscales gradients."""
+    """Set the kind of computation after a step's last backward pass to optimizer, as it clips or unscales gradients."""
     is_backward = pl.col("kind").is_in(["backward-compute", "weight-compute"])
     last = pl.when(is_backward).then("end_ns").max().over("step")
     is_late = (pl.col("kind") == "forward-compute") & (pl.col("start_ns") >= last)

@@ -16,8 +16,10 @@ from holotrace.errors import InvalidOperationsError
 Int64Array: TypeAlias = npt.NDArray[np.int64]
 
 LEAST_TRANSFER_NS = -10_000_000
-"""If a communication ends this long before its last rank starts, the clocks differ by more than the duration of the
-transfer."""
+"""The shortest plausible time from the start of the last rank to the end of a communication.
+
+Small errors of the clocks can make this time negative. If it is even below this limit, the clocks are wrong.
+"""
 
 
 def work_ns(operations: pl.DataFrame, dependencies: Dependencies) -> pl.Series:

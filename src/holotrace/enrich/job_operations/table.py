@@ -29,7 +29,10 @@ COLUMNS: dict[str, pl.DataType | type[pl.DataType]] = {
 """Columns of a table of operations, described in `operations_table`."""
 
 PASSES = ("forward-compute", "backward-compute", "weight-compute")
-"""Computation of a microbatch: forward, backward (or only the gradients of its inputs), and the gradients of its weights."""
+"""The computations for a microbatch: forward pass, backward pass, and gradients of the weights.
+
+If the gradients of the weights are computed separately, the backward pass computes only the gradients of the inputs.
+"""
 
 MESSAGES = ("forward-send", "forward-recv", "backward-send", "backward-recv")
 """Sends and receives between pipeline stages."""
@@ -90,7 +93,7 @@ def operations_table(frame: pl.DataFrame, source: str = "the table of operations
         dp_rank        int64   data-parallel rank; by default numbered by rank within the stage
         stage          int64   pipeline stage from 0; by default 0
         step           int64   by default 0; only times within the same step are compared
-        microbatch     int64   null if it has none; also `mb_id`
+        microbatch     int64   null if the operation belongs to no microbatch; also `mb_id`
         chunk          int64   model chunk within the stage (interleaved schedules), by default 0; also `mc`
         global_chunk   int64   model chunk within the model; by default chunk * stages + stage; also `gmc`
         sequence       int64   number among the operations of the same kind, rank and step, by default in order of
@@ -247,7 +250,7 @@ def _not_negative(name: str) -> pl.Expr:
 
 
 def has_known_communication(operations: pl.DataFrame) -> bool:
-    """Return whether the table has instances or collectives of axes; if it does, `by_time` infers the dependencies."""
+    """Return whether the table has instances or collectives over an axis; if so, `by_time` infers the dependencies."""
     has_instance = operations["instance"].is_not_null().any()
     return bool(has_instance or operations["kind"].is_in(_OF_AXES).any())
 

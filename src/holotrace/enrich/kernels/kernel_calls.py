@@ -158,7 +158,7 @@ def _estimated(rank_trace: RankTrace, table: pl.DataFrame, shapes: pl.DataFrame)
 
 
 def _processors(rank_trace: RankTrace, used: pl.Series) -> pl.DataFrame:
-    """Return the number of SMs of each device, and the maximum threads per SM, which has two spellings in traces."""
+    """Return each device's number of SMs and maximum threads per SM, a property with two spellings in traces."""
     devices = used.drop_nulls().unique().to_list()
     rows = [
         (

@@ -34,7 +34,7 @@ RULES_VARIABLE = "HOLOTRACE_KERNEL_RULES"
 class Rule:
     """A pattern of kernel names, and the kind of the kernels that match it.
 
-    pattern  regular expression, searched in `holotrace.algorithms.signatures.function_name(name)`
+    pattern  regular expression, searched for in `holotrace.algorithms.signatures.function_name(name)`
     kind     the kind; None for rows that are not work, such as waits and markers
     reason   where such names come from
     only     the kind of event to which the rule applies; None for all kinds
@@ -82,7 +82,7 @@ RULES: tuple[Rule, ...] = (
     Rule(
         r"^nccl|nccl(Dev)?Kernel|(^|::)(oneRankReduce$|ctran)",
         _COMMUNICATION,
-        "NCCL, and RCCL, which kept the names: ncclDevKernel_AllReduce_…; "
+        "NCCL, and RCCL, which uses the same names: ncclDevKernel_AllReduce_…; "
         "https://github.com/NVIDIA/nccl/tree/master/src/device, https://github.com/ROCm/rccl/tree/develop/src/device",
     ),
     Rule(
@@ -260,7 +260,7 @@ def active_rules() -> tuple[Rule, ...]:
 
 
 def kind_of_name(name: str, event_kind: EventKind = EventKind.KERNEL) -> KernelKind | None:
-    """Return the kind of a name according to the active rules; None for rows that are not work."""
+    """Return the kind of kernels with this name according to the active rules; None for rows that are not work."""
     return matcher(active_rules(), event_kind)(name)
 
 

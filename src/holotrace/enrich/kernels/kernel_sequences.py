@@ -13,7 +13,7 @@ _BETWEEN_IDS = ","
 
 
 def sequences(kernels: pl.DataFrame, by: str) -> pl.DataFrame:
-    """Join the kernels of each owner, in the order of the rows.
+    """Join the kernels of each owner, such as a call, into a sequence in the order of the rows.
 
     Args:
         kernels: `by` (the owner), `name` (string id) and `kernel_ns`.

@@ -3,8 +3,8 @@
 The profiler does not record which cores a kernel uses. The name of a kernel often shows its cores, but in words that
 change with every generation of hardware and libraries. A table of rules lists these words with their sources. The first
 rule that matches decides: the user's rules come first, then the rules of the file that `HOLOTRACE_TENSOR_CORE_RULES`
-names, then `RULES`. If no rule matches, kernels that communicate, move memory or are named after work without matrix
-products use ordinary cores. For all other names, the cores are unknown.
+names, then `RULES`. Without a matching rule, a kernel is assumed to use ordinary cores if it communicates or moves
+memory, or if its name suggests work other than matrix products. For all other kernels, the cores are unknown.
 """
 
 from __future__ import annotations

@@ -79,7 +79,7 @@ def described_blocks(events: pl.DataFrame, blocks: pl.DataFrame) -> pl.DataFrame
     """Describe each block by the event that allocated it, or by the free if the allocation is unknown.
 
     Args:
-        events: `memory_events` with the nodes of operator and caller; -1 if there is none.
+        events: `memory_events` with the columns operator and caller, which contain nodes; -1 if there is none.
         blocks: the result of `memory_blocks`.
 
     Returns:

@@ -174,7 +174,7 @@ class Arguments:
         return listed if all(0 < factor < inf for factor in listed) else []
 
     def _is_sparse(self, index: int) -> bool:
-        """Whether a tensor has no strides although strides were recorded; False for oneDNN's packed tensors."""
+        """Whether a tensor is sparse: it has no strides although strides were recorded, and is not packed by oneDNN."""
         is_recorded = -len(self.strides) <= index < len(self.strides)
         return is_recorded and self.strides[index] == [] and "mkldnn" not in self.operator
 

@@ -20,10 +20,10 @@ class Cost:
     bytes         bytes that any implementation has to read and write: every input and output once; None if unknown
     work          see `Work`; None if unknown
     precision     element type of the arithmetic, such as `bfloat16`; None if unknown
-    dense_flops   2 x multiplications in matrix products, without bias and mask, as in PyTorch's FlopCounterMode; 0 for
+    dense_flops   2 x multiplications in matrix products, ignoring bias and mask, as in PyTorch's FlopCounterMode; 0 for
                   operators without matrix products
     reason        why a value is unknown; empty if all are known
-    repeated_flops  how many of the flops recompute the forward pass
+    repeated_flops  how many of the `flops` repeat operations of the forward pass
     """
 
     flops: int | None

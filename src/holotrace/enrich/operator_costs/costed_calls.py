@@ -148,7 +148,7 @@ def _in_graph(rank_trace: RankTrace, work: pl.DataFrame) -> _Bools:
 
 
 def _longest(names: pl.Series, lengths: _Rows, group: _Rows, count: int) -> pl.Series:
-    """Return the name of the longest work in each group."""
+    """Return, for each group, the name of the work that ran longest."""
     longest = np.zeros(count, np.int64)
     np.maximum.at(longest, group, lengths)
     at = np.flatnonzero(lengths == longest[group])
@@ -322,7 +322,7 @@ def _related(rank_trace: RankTrace, stacks: pl.DataFrame, rows: _Rows) -> tuple[
 
 
 def _read(rank_trace: RankTrace, stacks: pl.DataFrame, rows: _Rows, reads: str) -> pl.Series:
-    """Return whether the rule of each call reads these operators: `inside` the call, or its `forward` operator."""
+    """Return whether each call's rule reads what `reads` names: operators `inside` it, or its `forward` operator."""
     names, known = called_names(rank_trace), _known_rules(rank_trace)
     rules = [known[text] for text in rank_trace.texts(names)]
     reading = names.filter(pl.Series([rule is not None and rule.reads == reads for rule in rules], dtype=pl.Boolean))

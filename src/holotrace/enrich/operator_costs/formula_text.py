@@ -14,8 +14,8 @@ from holotrace.errors import InvalidOptionError
 FUNCTIONS = ("elements", "bytes", "size", "element_bytes", "number", "min", "max")
 """Functions that a formula may call.
 
-They return the number of elements, the bytes, one size, or the bytes per element of an input; the number in an
-argument; or the minimum or maximum of numbers.
+`elements`, `bytes`, `size` and `element_bytes` return the number of elements, the bytes, the size of one dimension and
+the bytes per element of an input. `number` returns the number in an argument. `min` and `max` accept numbers.
 """
 
 _ALLOWED = (

@@ -30,7 +30,7 @@ def request_sums(step: str | None) -> dict[str, int]:
 
 
 def steps_with_sums(rank_trace: RankTrace, stacks: pl.DataFrame, rows: npt.NDArray[np.int64]) -> pl.Series:
-    """For each of these rows of `call_stacks`, return the name (string id) of the innermost step with sums, or null."""
+    """Return the name (string id) of the innermost step with sums around each of these `rows`; null without one."""
     distinct = called_names(rank_trace)
     has_sums = pl.Series([bool(request_sums(text)) for text in rank_trace.texts(distinct)], dtype=pl.Boolean)
     named = distinct.filter(has_sums)

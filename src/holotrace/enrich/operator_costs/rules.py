@@ -44,7 +44,10 @@ RULES_VARIABLE = "HOLOTRACE_COST_RULES"
 """Environment variable with the path of a rule file."""
 
 _REMEMBERED_NAMES = 8_192
-"""Limit for the operator names whose rules a process caches; ranks share the cache, as they call the same operators."""
+"""Limit for the number of operator names whose rules a process caches.
+
+All ranks that the process reads share the cache, because they call the same operators.
+"""
 
 
 @dataclass(frozen=True)

@@ -76,12 +76,12 @@ def what_if_across_ranks(  # noqa: PLR0913 -- options by name
     All start and end times on all ranks are recomputed. A faster rank arrives earlier in its collectives, and ranks
     that waited for it continue as soon as all other ranks have arrived too. Delays and gaps stay as measured. Changes
     can also select recorded Python functions; such a change applies only to the time that the functions spend outside
-    operators and calls.
+    operators and runtime calls.
 
     Args:
         trace: the job.
-        changes: the changes of `holotrace.what_if`, which are applied first, and `holotrace.FasterLink` and
-            `holotrace.PeersMedian`.
+        changes: any changes that `holotrace.what_if` accepts, and `holotrace.FasterLink` and `holotrace.PeersMedian`,
+            which are applied last.
         annotation: the window, as in `holotrace.critical_path`.
         instance: as in `holotrace.critical_path`.
         time_range_ns: as in `holotrace.critical_path`.
@@ -254,7 +254,10 @@ def _replayed_ns(window: JobWindow, lengths: _Lengths) -> int:
 
 
 def _numbers(known: _Int64, nodes: _Int64, first: int, extra: int) -> tuple[_Int64, int]:
-    """Number a rank's nodes: points as in the joined graph, other nodes from `extra` on; return the next free number."""
+    """Return the numbers of a rank's nodes in a replay, and the next free number.
+
+    Points keep their numbers from the joined graph; other nodes get the numbers from `extra` on.
+    """
     place = np.searchsorted(known, nodes).clip(max=len(known) - 1)
     is_known = known[place] == nodes
     new = np.unique(nodes[~is_known])
@@ -273,7 +276,7 @@ def _delays(graph: JobGraph) -> npt.NDArray[np.float64]:
 def _delayed_ends(
     graph: JobGraph, source: _Int64, target: _Int64, length: npt.NDArray[np.float64]
 ) -> tuple[_Int64, _Int64, npt.NDArray[np.float64]]:
-    """Return the edges to the ends of those calls that their own rank delayed, each edge longer by the delay."""
+    """For calls that their own rank delayed, return the edges to their ends, lengthened by the measured delay."""
     delays = _delays(graph)
     rows = np.flatnonzero((graph.type == JoinType.CHAIN) & (delays > 0))
     late_source, late_target = (side[rows].astype(np.int64) for side in (graph.edges.source, graph.edges.target))

@@ -1,4 +1,4 @@
-"""Replace the work of ranks with the work of the median rank among those that make the same calls."""
+"""Replace the work of a rank with the work of the median rank among the ranks that make the same calls."""
 
 from __future__ import annotations
 
@@ -61,9 +61,10 @@ def with_peers_median(window: JobWindow, within: Mapping[int, RankEdges], change
 
 
 def _whole_calls(window: JobWindow) -> pl.DataFrame:
-    """Return the calls that are in the window on all ranks that make them, with the columns in `_ALIKE`, sorted by rank and start.
+    """Return the calls that are in the window on every rank that makes them, sorted by rank and start.
 
-    A call at the beginning or end of the window may be in it on only some ranks, because ranks begin a step at different times.
+    A call near the beginning or end of the window may be inside the window on only some ranks, because ranks begin a
+    step at different times. The result contains the columns in `_ALIKE`.
     """
     calls = window.graph.calls.drop_nulls("start")
     is_whole = pl.col("instance").is_null() | (pl.len().over("instance") >= pl.col("member_count").fill_null(0))
@@ -93,12 +94,12 @@ def _replaced(
 
 
 def _work_ns(graph: RankGraph) -> int:
-    """Return a rank's time between calls, along its binding chains."""
+    """Return the time that a rank spends between calls: the total length of its binding chains."""
     return int(graph.chain_ns.sum())
 
 
 def _nodes_of_calls(graph: RankGraph, calls: pl.DataFrame) -> npt.NDArray[np.int64]:
-    """Return the nodes of the window's ends and of these calls, in the same order for all ranks with the same calls."""
+    """Return the nodes of the window's ends and of these calls, in equal order for ranks that make the same calls."""
     points = calls.select("event_index").join(graph.calls, on="event_index", maintain_order="left")
     return np.concatenate(
         [graph.node[[0, -1]], *(graph.node[points[kind].to_numpy()] for kind in ("asked", "start", "end"))]

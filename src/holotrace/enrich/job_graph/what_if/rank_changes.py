@@ -43,7 +43,7 @@ class ChangedRank(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class _Named(EqualByContent):
-    """The graph, and the names of its activities, by which changes select activities."""
+    """The graph, and the names of its activities, because changes select activities by name."""
 
     graph: EventGraph
     window: str

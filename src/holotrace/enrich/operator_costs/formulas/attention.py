@@ -239,7 +239,10 @@ def _backward(
 
 
 def _twice_visible(arguments: Arguments, queries: int, keys: int, causal: int, window: int | None) -> int:
-    """Return twice the number of visible pairs; the number itself, half of a square, may not be whole."""
+    """Return twice the number of visible pairs.
+
+    A causal mask of a square product hides half of the pairs, so the number itself may not be whole.
+    """
     left, right = (-1, -1) if window is None else (arguments.number(window, -1), arguments.number(window + 1, -1))
     right = 0 if _is_causal(arguments, causal) else right
     if left < 0 and right < 0:
@@ -250,7 +253,9 @@ def _twice_visible(arguments: Arguments, queries: int, keys: int, causal: int, w
 
 
 def pairs_in_window(queries: int, keys: int, left: int, right: int) -> int:
-    """Return how many pairs a window allows; the last query sees the last key, and a negative limit means no limit.
+    """Return how many pairs a window allows.
+
+    The last query is at the position of the last key. A negative limit means no limit.
 
     >>> pairs_in_window(4, 4, 1, 0)  # each query sees itself and the one before
     7
@@ -291,7 +296,7 @@ def _twice_visible_joined(
 
 
 def _is_causal(arguments: Arguments, index: int) -> bool:
-    """Whether no query sees later keys; the argument is a boolean or the number of a kind of mask."""
+    """Whether no query sees later keys; the argument is a boolean or the number of a type of mask."""
     text = arguments.text(index)
     if text not in {"", "False", "True", "0", "1", "2"}:
         message = f"argument {index} does not show whether the mask is causal: {text}"

@@ -111,7 +111,7 @@ def resample(arguments: Arguments) -> Cost:
 
 
 def _scaled_sizes(arguments: Arguments) -> list[int]:
-    """Multiply the input's last sizes by the factors in argument 2 or 3, such as `[2., 2.]`."""
+    """Multiply the sizes of the input's last dimensions by the factors in argument 2 or 3, such as `[2., 2.]`."""
     shape = arguments.shape(0)
     factors = next((listed for index in (2, 3) if (listed := arguments.factors(index))), [])
     if len(factors) > len(shape):
@@ -151,7 +151,10 @@ def broadcast(shapes: list[Shape]) -> Shape:
 
 
 def promoted(arguments: Arguments, tensors: list[int]) -> str | None:
-    """Return the element type of the result; scalar tensors matter only if their kind is higher (real over integer)."""
+    """Return the element type of the result.
+
+    Tensors without dimensions matter only if their kind of number ranks higher, such as real over integer.
+    """
     types = [(type_name(arguments.type(index)), bool(arguments.dims[index])) for index in tensors]
     if any(kind not in _PROMOTION for kind, _ in types):
         return types[0][0]

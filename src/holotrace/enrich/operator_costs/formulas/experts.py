@@ -16,7 +16,7 @@ FUSED = re.compile(
     r"(vllm|sglang)::(in|out)place_fused_experts|aiter::fused_moe_?|vllm::rocm_aiter_fused_moe"
     r"|vllm::(flashinfer_fused_moe_blockscale_fp8|fi_trtllm_fp8_per_tensor_moe)"
 )
-"""Operators inside a layer whose inputs include the tokens and the weights of both products."""
+"""Operators that run inside a layer and take the tokens and the weights of both products as inputs."""
 
 _CHOOSES = re.compile(r"top_?k|sort", re.IGNORECASE)
 _INTEGERS = {"int8", "int16", "int32", "int64", "uint8", "uint16", "uint32"}
@@ -31,7 +31,8 @@ _OGS_TYPES = {"bf16": "bfloat16", "fp16": "float16", "fp32": "float32"}
 class Weights(NamedTuple):
     """The weights of both products.
 
-    first, second  shapes: `[experts, columns, K]`, or `[experts, K, columns]`; an element may pack several values of K
+    first, second  shapes: `[experts, columns, K]`, or `[experts, K, columns]`; an element may contain
+                   several packed values along K
     type           element type, as recorded
     element_bytes  bytes of one element
     """

@@ -99,7 +99,7 @@ def index(arguments: Arguments) -> Cost:
     """`input[positions]` along the first dimension: as `lookup`; along other dimensions, the selection is unknown.
 
     Raises:
-        UnknownCostError: the positions are masks, or do not select along the first dimension alone.
+        UnknownCostError: the positions are masks, or select along other dimensions than the first.
     """
     if arguments.type(1) not in {"TensorList", "GenericList", "OptionalTensorList"}:
         message = "the shapes of the positions were not recorded"

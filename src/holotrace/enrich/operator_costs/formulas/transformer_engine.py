@@ -22,7 +22,7 @@ def linear(arguments: Arguments) -> Cost:
 
 
 def _alike(arguments: Arguments) -> tuple[int, int]:
-    """Return the positions of the tokens (the first matrix) and the weights (the last with the same last dimension)."""
+    """Return the positions of the tokens (first matrix) and the weights (last matrix with the same last dimension)."""
     matrices = _matrices(arguments)
     shared = arguments.shape(matrices[0])[-1]
     alike = [index for index in matrices if arguments.shape(index)[-1] == shared]
@@ -130,7 +130,10 @@ def _cost(arguments: Arguments, a: int, b: int, shared: int) -> Cost:
 
 
 def _precision(arguments: Arguments, index: int) -> str | None:
-    """Return the 4- or 8-bit type in the kernel's name, as the call may quantise its inputs; else the input's type."""
+    """Return the 4- or 8-bit type in the kernel's name or, if the name shows none, the type of the input.
+
+    The name takes precedence, because the call may quantise its inputs.
+    """
     kernel = next(iter(arguments.kernels), "")
     if _4_BITS.search(kernel):
         return "float4"
