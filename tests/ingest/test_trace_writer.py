@@ -58,7 +58,7 @@ def test_every_answer_begins_with_it(tmp_path: Path) -> None:
 
     assert known[0].startswith("rank 0: the file was written by another program, not by PyTorch's profiler")
     assert whole.verdict == (
-        "This is not a trace of PyTorch's profiler, so no rule can say where the time goes; the recording takes 40 µs."
+        "This is not a trace of PyTorch's profiler, so no rule can say where the time goes; the recording lasts 40 µs."
     )
     assert whole.doubts[0].startswith("Rank 0 (trace.json): written by another program, not by PyTorch's profiler")
     assert checked.verdict == "1 file: 1 clean, 1 not written by PyTorch's profiler."

@@ -61,7 +61,7 @@ class Check:
 
     @property
     def is_sound(self) -> bool:
-        """Whether some file is readable, no file breaks a rule with severity error, and `doubts` is empty."""
+        """Whether at least one file is readable, no file breaks a rule of severity "error", and `doubts` is empty."""
         has_errors = any(violation.severity == "error" for violation in self.violations or ())
         return not has_errors and not self.doubts and any(file.error is None for file in self.files)
 

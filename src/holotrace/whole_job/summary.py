@@ -163,7 +163,7 @@ def verdict_on(
 
 
 def verdict_of(known: Diagnosis, whole: Wholeness) -> str:
-    """Return the answer of the diagnosis or, for several jobs or traces of another program, why there is none."""
+    """Return the answer of the diagnosis; for several jobs or another program's traces, say why there is none."""
     if whole.unrelated:
         return _of_different_jobs(whole.jobs)
     return _of_other_program(known) if whole.is_foreign else known.answer
@@ -171,7 +171,7 @@ def verdict_of(known: Diagnosis, whole: Wholeness) -> str:
 
 def _of_other_program(known: Diagnosis) -> str:
     length_ns = known.headline["step_ns"][0]
-    length = f"; the recording takes {duration_text(length_ns)}" if length_ns else ""
+    length = f"; the recording lasts {duration_text(length_ns)}" if length_ns else ""
     return f"This is not a trace of PyTorch's profiler, so no rule can say where the time goes{length}."
 
 
@@ -189,7 +189,7 @@ def _plans(questions: Collection[str]) -> dict[str, Plan[Any, Any]]:
 
 
 def losses(trace: Trace, *, executor: Executor = IN_PROCESS) -> tuple[str, ...]:
-    """Return a sentence about files that were read only in part; `wholeness` lists files that end early."""
+    """Return one sentence about files with unreadable parts, if any; `wholeness` reports files that end early."""
     return _LOSSES.run(trace, executor)
 
 
@@ -222,7 +222,7 @@ _LOSSES = Plan(_losses_of_rank, _lost_in_all)
 
 
 def _findings(results: dict[str, Result]) -> tuple[str, ...]:
-    """Return the distinct findings of the analyses whose tables have rows; other analyses only report missing data."""
+    """Return the distinct findings of analyses with rows in a table; other findings only say that data are missing."""
     with_rows = (result for result in results.values() if has_rows(result))
     return tuple(dict.fromkeys(finding for result in with_rows for finding in result.findings))
 

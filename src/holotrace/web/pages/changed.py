@@ -13,11 +13,11 @@ MOST_NAMED = 2
 """Maximum number of operators that the sentence names."""
 
 _WORTH_NAMING = 0.1
-"""The sentence names an operator if its absolute change is at least this fraction of the sum over all operators."""
+"""The sentence names an operator if its absolute change is at least this fraction of the sum of absolute changes."""
 
 
 def changed(control: Headline, test: Headline, operators: OperatorComparison | None) -> str:
-    """Return a sentence about changes in step time, GPUs and number of ranks, and about the most changed operators."""
+    """Return a sentence about changes in step time, GPUs and number of ranks, and the operators that changed most."""
     said = _step_clause(control, test) or "The runs cannot be compared by step: at least one of them has no steps"
     reasons = [_gpus_clause(control, test), _ranks_clause(control, test), *_operator_clauses(operators)]
     named = "; ".join(filter(None, reasons))

@@ -41,11 +41,14 @@ _QUESTIONS = tuple(reversed(COMPARISONS))
 """The questions about two traces; the question that aligns the traces comes first."""
 
 _PREFIXES = {"compare_traces": "diff"}
-"""Questions whose tables' names in addresses begin with this prefix, instead of the question's name."""
+"""Table names in addresses begin with the question's name or, for these questions, with this prefix instead."""
 
 
 def control_of(session: Session, selection: Selection) -> str:
-    """Return the control run: the requested run, else the run listed before the test run, else the run after it."""
+    """Return the id of the control run.
+
+    By default, it is the run listed before the test run or, if the test run is the first, the run after it.
+    """
     known = [run.id for run in session.runs]
     requested = selection.option(CONTROL)
     if requested in known or selection.scope.run not in known:

@@ -19,13 +19,14 @@ from holotrace.web.parts.timeline_link import AtEvent, AtSpan, timeline_link
 from holotrace.web.session.selection import Selection
 
 FINDING = "finding"
-"""The address option for the open finding; `assets/shell/findings.js` writes it."""
+"""The option in the address that names the unfolded finding; `assets/shell/findings.js` writes it."""
 
 MOST_RANKS = 8
 """Maximum number of ranks listed for a finding, the costliest first."""
 
 MOST_RANKS_BESIDE = 4
-"""Maximum number of ranks on the timeline that a finding links to: the rank of the first event, then the costliest."""
+"""Maximum number of ranks that the timeline shows after a click on a finding's events: the rank of the first event, and
+the costliest other ranks."""
 
 _PAGES = {f"docs/reference/analyses/{question.name}.md": question for question in ANALYSES}
 

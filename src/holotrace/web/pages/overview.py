@@ -44,7 +44,7 @@ _ANSWERS: dict[str, Callable[[Any], str]] = {
     "source_lines": idle_text,
     **dict.fromkeys(("kernels", "memory_timeline", "collectives"), attrgetter("answer")),
 }
-"""For each question named here, the function that returns the overview's sentence from the result."""
+"""For each question under "At a glance", a function that turns the question's result into one sentence."""
 
 _TABLE = "gpu_summary"
 _CPU_TABLE, _GPU_TABLE = "overview.cpu_side", "overview.gpus"
@@ -152,7 +152,7 @@ OVERVIEW = Page(
     question=QUESTION,
     section="",
     layout=_layout,
-    parts={  # in this order, because diagnosing many ranks takes much longer than drawing figures
+    parts={  # figures first, because diagnosing many ranks takes much longer than drawing them
         **{part: partial(_figure, name) for part, name in _FIGURES.items()},
         "verdict": _verdict,
         "gpus": _gpus,

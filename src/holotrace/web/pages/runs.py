@@ -35,7 +35,7 @@ _TWO = 2
 _PREFIX = "run."
 _POLL_MS = 1_000
 _KNOWN: dict[str, Any] = {"data-is-known": ""}
-"""Attribute of cells with a number. Narrow screens show no headings; there, the style sheet labels these cells."""
+"""Attribute of cells with a number. On narrow screens, which show no headings, the style sheet labels these cells."""
 
 _POLITE: dict[str, Any] = {"aria-live": "polite"}
 _UNREAD: dict[str, Any] = {"aria-hidden": "true"}
@@ -151,7 +151,10 @@ class _Summaries(Mapping[str, Part]):
 
 
 def register_comparing(app: Dash) -> None:
-    """Update the links that compare runs: with one ticked run, a link at each other run; with two, a single link."""
+    """Update the links that compare runs.
+
+    If one run is ticked, each other run has a link that compares the two; if two are ticked, there is a single link.
+    """
     app.clientside_callback(
         client("compare"),
         Output("compare", "href"),

@@ -91,7 +91,7 @@ def graph(name: str, figure: go.Figure, *, asked: str = "") -> Component:
     explanation = [dmc.Text(shown(alone.explanation), c="dimmed", size="sm")] if alone.explanation else []
     drawn = dcc.Graph(
         id={"type": "figure", "name": name},
-        figure=alone.figure.to_dict(),  # Dash would convert a Figure again for each visitor
+        figure=alone.figure.to_dict(),  # as a dict, because Dash would convert a Figure again for each visitor
         config={"displaylogo": False, "responsive": True},
     )
     heights = {"--height": f"{alone.height}px", "--narrow-height": f"{alone.narrow_height}px"}

@@ -120,7 +120,7 @@ def with_run(selection: Selection, session: Session) -> Selection:
 
 
 def problem(error: HolotraceError, selection: Selection) -> Component:
-    """Return a box with an error and its remedy: grey if data were not recorded, yellow for other problems."""
+    """Return a box with an error and its remedy; the box is grey if data were not recorded, and yellow otherwise."""
     if isinstance(error, MissingDataError):
         return _missing([str(error)], selection)
     return _alert("Cannot show this", [str(error)], selection, "yellow")

@@ -29,7 +29,8 @@ THREADS = 16
 """Number of threads for requests; a page requests several parts at once, and a request takes a fraction of a second."""
 
 MOST_CONNECTIONS = 256
-"""Maximum number of connections, also limited to half of the files that the process may open; a browser opens six."""
+"""Maximum number of connections; lower if the process may open fewer than twice as many files. A browser opens six
+connections."""
 
 LONGEST_WAIT_S = 30
 """Seconds within which a connection's first request must arrive completely. After an answer, the next request must
@@ -59,7 +60,10 @@ class Connection(HTTPChannel):  # type: ignore[misc]  # waitress has no types
         return not (self.requests or self.total_outbufs_len or self.will_close)
 
     def received(self, data: bytes) -> bool:
-        """Receive bytes; a request's time limit runs from its first byte or, for the first request, from connecting."""
+        """Receive bytes.
+
+        The time limit of a request starts at its first byte; for the first request, it starts when the client connects.
+        """
         if self.has_answered and self.request is None:
             self.waits_since_s = time.time()
         return bool(super().received(data))
@@ -95,7 +99,7 @@ class ConnectionServer(TcpWSGIServer):  # type: ignore[misc]  # waitress has no 
         )
 
     def maintenance(self, now: float) -> None:
-        """Close connections whose client has not sent a request, or not accepted an answer, for too long."""
+        """Close connections whose client has taken too long to send a request or to accept an answer."""
         for connection in list(self.active_channels.values()):
             is_idle = connection.is_waiting and now - connection.waits_since_s > LONGEST_WAIT_S
             is_stalled = connection.total_outbufs_len and now - connection.last_activity > LONGEST_STALL_S

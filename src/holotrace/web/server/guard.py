@@ -47,7 +47,7 @@ class Guard:
 
     allowed_hosts    valid names and addresses in the Host header, without port; `*` for any
     token            token that the first request must contain as `?token=`; None if no token is needed, because the
-                     user requested none or TensorBoard controls access
+                     user turned it off or TensorBoard controls access
     any_address      allow any numeric address in the Host header, which is safe because DNS rebinding needs a name
     may_be_framed    whether other sites may show the pages in frames
     way_to_allow     how to allow another name, for the error message
@@ -133,7 +133,7 @@ def _ask_again(start_response: StartResponse) -> Iterable[bytes]:
 def _with_policy(
     app: WSGIApplication, environ: WSGIEnvironment, start_response: StartResponse, frames: str
 ) -> Iterable[bytes]:
-    """Add the security headers to the answer of `app`; an HTML page's policy has the hashes of its inline scripts."""
+    """Add the security headers to the answer of `app`; they allow the inline scripts of an HTML page by hash."""
     kept: list[tuple[str, list[tuple[str, str]]]] = []
 
     def keep(status: str, headers: list[tuple[str, str]], *_: object) -> Callable[[bytes], object]:

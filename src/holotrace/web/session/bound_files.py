@@ -1,7 +1,8 @@
 """The files that a server may read; the path of a file is checked again whenever the file is opened.
 
-After a run is opened, a trace may be replaced by a link to another file. Each file is therefore opened from the served
-folder downwards, without following links, and read through its descriptor.
+After a run is opened, a trace may be replaced by a link to another file. Therefore, all
+folders on its path are opened one after the other, starting at the served folder and without following links, and the
+file is read through its descriptor.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ _MET_A_LINK = (errno.ELOOP, errno.EMLINK, errno.ENOTDIR, errno.ENOENT)
 
 @dataclass(frozen=True)
 class BoundFile:
-    """A file that a run may read, with the target to which its path pointed when the run was opened.
+    """A file that may be read for a run, with the target to which its path pointed when the run was opened.
 
     path  the given path
     real  the resolved path
@@ -182,7 +183,7 @@ def _opened_url(url: str) -> tuple[BinaryIO, None]:
 
 
 def _walked(top: Path, real: Path) -> int:
-    """Open a file from a folder downwards, without following links."""
+    """Open a file by opening each folder on its path from `top` downwards, without following links."""
     folder = os.open(top, _FOLDER)
     *between, name = real.relative_to(top).parts
     try:

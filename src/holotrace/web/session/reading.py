@@ -1,4 +1,4 @@
-"""The progress of reading files and of work on many ranks, for pages that wait for a result."""
+"""The progress of reading files and of processing many ranks, for pages that wait for a result."""
 
 from __future__ import annotations
 
@@ -59,14 +59,14 @@ class Reading:
 
 
 class CountingRanks(InProcessExecutor):
-    """Runs the work on each rank in the caller's thread, and counts the ranks in a `Reading`."""
+    """Processes the ranks in the caller's thread, and reports the number of finished ranks to a `Reading`."""
 
     def __init__(self, reading: Reading, rank_count: int) -> None:
-        """Count finished ranks in `reading`, up to `rank_count`."""
+        """Report the number of finished ranks, out of `rank_count`, to `reading`."""
         self._reading, self._total, self._done = reading, rank_count, 0
 
     def submit(self, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Future[T]:
-        """Call `fn`, and count one more rank."""
+        """Call `fn` for one rank, and report that this rank is finished."""
         self._reading.count(self._done, self._total)
         try:
             return super().submit(fn, *args, **kwargs)
@@ -76,10 +76,10 @@ class CountingRanks(InProcessExecutor):
 
 
 class CountingCalls(Executor):
-    """Passes the work on each rank to another executor, and counts the ranks in a `Reading`."""
+    """Processes the ranks with another executor, and reports the number of finished ranks to a `Reading`."""
 
     def __init__(self, executor: Executor, reading: Reading, rank_count: int) -> None:
-        """Count finished ranks in `reading`, up to `rank_count`; start again if the ranks are processed again."""
+        """Report finished ranks to `reading`; after `rank_count` ranks, count from 0 again for the next computation."""
         self._executor, self._reading, self._total = executor, reading, rank_count
         self._numbers = itertools.count(1)  # calls finish in several threads
 

@@ -38,7 +38,7 @@ SPAN_MARK = "~"
 
 _ENDINGS = (".json", ".json.gz", ".json.zst", ".gz", ".zst")
 _Listing = tuple[tuple[str, int, int | str], ...]
-"""Name, size, and time or version of each file that may be a trace."""
+"""Name, size, and version or modification time of each file that may be a trace."""
 
 
 @dataclass(frozen=True)
@@ -86,10 +86,11 @@ def spans_of(info: RunInfo) -> dict[int, tuple[str, ...]]:
 
 
 def contained(trace: Trace, root: str | None) -> Trace:
-    """Leave out linked files outside `root`.
+    """Leave out files outside `root`, to which links inside it point.
 
-    If such a file was skipped, the reason is replaced, because it may quote the file's content. The remaining files are
-    bound to their current paths; if a file is later replaced by a link, reading it fails.
+    They become skipped files. If such a file was already skipped, the reason given for that is replaced, because it may
+    quote the file's content. The remaining files are bound to their current paths; if a file is later replaced by a
+    link, reading it fails.
 
     Raises:
         TraceNotFoundError: all files are outside the served folder.
@@ -130,7 +131,7 @@ def expect_still_there(real: Mapping[str, Path]) -> None:
 
 
 def _bound(rank_trace: RankTrace, root: str | None) -> RankTrace | None:
-    """Return the rank with a reader that opens only the rank's current file; None if this file is outside `root`."""
+    """Return the rank, bound to the file to which its path points now; None if this file is outside `root`."""
     file = rank_trace.file
     if isinstance(file, TraceFile) and not is_url(file.path):
         bound = BoundFile.of(file.path, root)
@@ -232,7 +233,7 @@ def _name(folder: str, root: str) -> str:
 
 
 def _size_and_time(path: str, known: Status | None = None) -> tuple[int, int | str]:
-    """Return size, and time or version: values that change when the file changes; zeros for a broken link."""
+    """Return a file's size, and its version or, without one, its modification time; zeros for a broken link."""
     try:
         status = known or status_of(located(path))
     except OSError:

@@ -46,7 +46,7 @@ T = TypeVar("T")
 MOST_RESULT_BYTES = 256 << 20
 MOST_OPEN_TRACES = 8
 MOST_PROCESS_BYTES = 1_000 << 20
-"""If the process uses more memory, it drops the open traces and their facts; the disk cache still has their tables."""
+"""If the process uses more memory, it drops the open traces and the data read from them, but keeps the disk cache."""
 
 MOST_ANSWERS = 64
 LONGEST_QUESTIONS = ("diagnosis", "wait_causes")

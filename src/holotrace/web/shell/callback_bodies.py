@@ -1,4 +1,4 @@
-"""Check the bodies of callback requests before Dash receives them, because Dash assumes that its pages sent them."""
+"""Check the bodies of callback requests before Dash receives them; Dash trusts them as if its pages had sent them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from flask import Flask, abort, request
 
 _CALLBACKS = "/_dash-update-component"
 _ANY_OF_A_KIND = ["MATCH"]
-"""The value in an id pattern that matches any name."""
+"""The value that stands for any name in the pattern of an id."""
 
 _VALUES: dict[str, tuple[type, ...]] = {
     "search": (str,),

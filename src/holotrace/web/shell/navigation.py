@@ -25,7 +25,8 @@ class Section(TypedDict):
 class Navigation(OwnComponent):
     """All links as one component.
 
-    Dash notifies each component of each change of the page, so a component per link would delay the first figure.
+    Dash notifies every component whenever the page changes, so one component for each link would delay the first
+    figure.
     """
 
     _type = "Navigation"

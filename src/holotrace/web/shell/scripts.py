@@ -1,6 +1,6 @@
 """Decide which scripts a page loads, and when.
 
-This matters, because a browser takes longer to load the scripts than the server takes to compute its answer.
+This matters, because a browser takes longer to load the scripts than the server takes to compute the page.
 
 Every page loads Dash and the components of the shell; pages with figures also load plotly.js. `assets/shell/later.js`
 loads other scripts when they are needed, and table scripts after the figures; this module writes their addresses into

@@ -100,7 +100,7 @@ def _rows(page: Page, name: str, session: Session, selection: Selection, shape: 
 
 
 def _download(session: Session, pages: Mapping[str, Page], name: str, form: str) -> Response:
-    """Return the rows of a table as a file; numbers are plain: nanoseconds, bytes or fractions of 1."""
+    """Return the rows of a table as a file; numbers are in nanoseconds or bytes, or are fractions of 1."""
     query = request.query_string.decode(errors="replace")
     selection = Selection.from_query(query)
     shape = shape_of(selection.option(f"by.{name}"), selection.option(f"top.{name}"))

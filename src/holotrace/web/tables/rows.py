@@ -19,7 +19,7 @@ from holotrace.questions.tables import cell, heading, shown_names
 from holotrace.web.parts.page import Table
 
 MOST_ORDERS = 16
-"""Maximum number of row orders that a table caches, one for each search and sort."""
+"""Maximum number of row orders that a table caches; each combination of search and sort has its own order."""
 
 MOST_ROWS_AT_ONCE = 1_000
 
@@ -27,7 +27,7 @@ ROW_COUNT = "row_count"
 
 _EXACT = {"ns": " ns", "ns since the Unix epoch": " ns", "bytes": " bytes", "bytes/s": " bytes/s"}
 _NOT_SHOWN = {"at_ns"}
-"""Hidden columns, used only for links to the timeline: readers cannot use times since the epoch."""
+"""Columns that are hidden, because readers cannot use times since the epoch; links to the timeline use them."""
 
 _ROWS_MEASURED = 50
 _LETTER_PX, _AROUND_PX, _WIDEST_TEXT_PX = 8, 40, 340
@@ -38,7 +38,7 @@ _NOT_SUMMED = ("mean_", "median_", "std_", "p25_", "p75_")
 
 @dataclass(frozen=True)
 class Request:
-    """A request for the rows that contain `search`, sorted by `sort`, from row `first` up to row `last`.
+    """A request for the rows that contain `search`, sorted by `sort`, from row `first` to the row before `last`.
 
     sort  (column, is_descending) pairs, the most important first
     """
@@ -195,7 +195,7 @@ def _exact(name: str, value: float | str | None) -> str:
 
 
 def _aggregate(name: str) -> pl.Expr | None:
-    """Return the expression for a column in a group, chosen by the column's name; None to leave the column out."""
+    """Return how a group aggregates a column, which depends on the column's name; None to leave the column out."""
     if name.startswith(("max_", "peak_")):
         return pl.col(name).max()
     if name.startswith("min_"):

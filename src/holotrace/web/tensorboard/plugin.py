@@ -33,7 +33,7 @@ class HolotracePlugin(base_plugin.TBPlugin):  # type: ignore[misc]  # tensorboar
     plugin_name = "holotrace"
 
     def __init__(self, context: base_plugin.TBContext) -> None:
-        """Store the log folder without reading it."""
+        """Remember the path of the log folder; its files are read later."""
         self._logdir = str(context.logdir or "")
         self._flags = context.flags
         self._mount = Mount("/app", self._app)

@@ -31,7 +31,7 @@ _Numbers = npt.NDArray[np.int64]
 class Counter(EqualByContent):
     """A value over time; it is constant between changes.
 
-    unit   "" for a count, "fraction" of 1, "bytes", "bytes/s"
+    unit   "" for a count, "fraction" for a number from 0 to 1, "bytes" or "bytes/s"
     time   ns since the origin of the rank, sorted; if there are several values at one time, the last applies
     """
 
@@ -87,7 +87,7 @@ def _integral(counter: Counter, times: _Numbers) -> npt.NDArray[np.float64]:
 
 
 def _highest(counter: Counter, edges: _Numbers) -> npt.NDArray[np.float64]:
-    """Return the highest value from each edge up to the next edge."""
+    """Return the highest value in each interval between two successive edges."""
     values = np.concatenate([[0.0], counter.value, [0.0]])
     held = np.searchsorted(counter.time, edges[:-1], side="right")
     beyond = np.searchsorted(counter.time, edges[1:], side="left") + 1

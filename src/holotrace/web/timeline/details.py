@@ -55,8 +55,8 @@ def event_details(rank_trace: RankTrace, index: TimelineIndex, event_index: int)
 def event_links(rank_trace: RankTrace, index: TimelineIndex, event_index: int) -> list[dict[str, Any]]:
     """Return at most `MOST_LINKS` events related to an event, as [relation, name, at].
 
-    line of code  the innermost Python function of the user that launched this work or runs this call; in the backward
-                  pass, the function of the forward operator
+    line of code  the innermost function of the user's Python code around this call or the launch of this work; in the
+                  backward pass, around the forward operator
     launch    the call that launched this work          work      the work launched by this call or operator
     operator  the innermost operator around the launch
     forward   the operator whose gradient this operator computes
@@ -91,9 +91,9 @@ def _related(rank_trace: RankTrace, kind: EventKind, event: int) -> Iterator[tup
 
 
 def _line(rank_trace: RankTrace, index: TimelineIndex, event: int) -> Iterator[dict[str, Any]]:
-    """Yield an event's line of code.
+    """Yield an event's line of code, if it is known.
 
-    `at` is the Python frame or, if frames were not recorded, the operator whose stack was recorded.
+    `at` is the position of the Python frame or, if frames were not recorded, of the operator whose stack was recorded.
     """
     line = lines_of_events(rank_trace, pl.Series([event], dtype=pl.UInt32)).row(0, named=True)
     if line["source_line"] is None or line["frame_index"] == event:
@@ -135,7 +135,7 @@ def _arguments(rank_trace: RankTrace, event_index: int) -> Iterator[tuple[str, s
 
 
 def _explained(rank_trace: RankTrace, event_index: int) -> Iterator[tuple[str, str]]:
-    """Yield facts about a kernel that a CUDA graph launched, as strings; they come from the graph's capture."""
+    """Yield the operators, modules, inputs and Python frames of a kernel in a CUDA graph, as (name, text)."""
     for name, text in explained_kernel(rank_trace.unselected, event_index):
         yield name, printable(" ".join(text.splitlines()))[:LONGEST_TEXT]
 

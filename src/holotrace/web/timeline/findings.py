@@ -46,7 +46,7 @@ def idle_findings(rank_trace: RankTrace) -> Iterator[Finding]:
 
 
 def _gap_text(start_ns: int, end_ns: int, launch_ns: int | None) -> str:
-    """Return the length of a gap, and whether the host launched the next work too late."""
+    """Return the length of a gap, and whether the next work was already launched when the gap began."""
     length = duration_text(end_ns - start_ns)
     if launch_ns is None:
         return f"{length}; the launch of the next work was not recorded"
@@ -69,7 +69,7 @@ def waiting_findings(rank: int, waits: Waits) -> Iterator[Finding]:
 
 
 def diagnosis_findings(rank: int, known: Diagnosis) -> Iterator[Finding]:
-    """Yield those findings of the diagnosis whose first event is on this rank, each at this event."""
+    """Yield the findings of the diagnosis whose first event is on this rank; each is shown at its first event."""
     for row, text in finding_texts(known):
         if row["rank"] == rank and row["at_ns"] is not None:
             at_ns = row["at_ns"]

@@ -95,7 +95,7 @@ class TimelineIndex:
             self.level(level)
 
     def parents(self) -> npt.NDArray[np.int64]:
-        """Return the position of the innermost event around each event in its row; `NO_PARENT` if there is none.
+        """Return, for each event, the position of the innermost event around it in its row, or `NO_PARENT`.
 
         The positions are computed once.
         """
@@ -194,7 +194,7 @@ def _tracks(rank_trace: RankTrace, events: pl.DataFrame) -> tuple[npt.NDArray[np
 
 
 def _metadata(rank_trace: RankTrace) -> dict[tuple[str, Any], Any]:
-    """Return the metadata by (name, track_id) for threads and (name, process) for processes."""
+    """Return the metadata; the key is (name, track_id) for a thread, and (name, process) for a process."""
     table = rank_trace.table("metadata", ["name", "track_id", "value", "sort_index"])
     tracks = rank_trace.table("tracks", ["process_id", "process_text"])
     names, values = rank_trace.texts(table["name"]).to_list(), rank_trace.texts(table["value"]).to_list()
@@ -207,7 +207,10 @@ def _metadata(rank_trace: RankTrace) -> dict[tuple[str, Any], Any]:
 
 
 def _described(track: dict[str, Any], metadata: dict[tuple[str, Any], Any]) -> dict[str, Any]:
-    """Return the labels and the sort key of a track; threads come before streams, numbers before texts."""
+    """Return the labels and the sort key of a track.
+
+    Processes with numbers come before processes with text ids; then, threads come before streams.
+    """
     own, process_key = track["track_id"], _process_key(track)
     thread = track["thread_text"] if track["thread_id"] is None else track["thread_id"]
     process = process_key[1] if process_key[0] is None else process_key[0]
@@ -239,7 +242,7 @@ def _process_key(track: dict[str, Any]) -> tuple[int | None, str | None]:
 def _below_annotations(
     row: npt.NDArray[np.int64], is_annotation: npt.NDArray[np.bool_], lane: npt.NDArray[np.int32]
 ) -> npt.NDArray[np.int32]:
-    """Move the other events of a row below its annotations, which deep Python stacks would otherwise hide."""
+    """Move the annotations of a row above its other events, because deep Python stacks would otherwise hide them."""
     lane_count = np.zeros(int(row.max(initial=-1)) + 1, np.int32)
     np.maximum.at(lane_count, row[is_annotation], lane[is_annotation] + 1)
     return np.where(is_annotation | (lane == NOT_DRAWN), lane, lane + lane_count[row])

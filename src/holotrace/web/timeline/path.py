@@ -27,11 +27,11 @@ _Numbers = npt.NDArray[np.int64]
 class PathOverlay(EqualByContent):
     """The critical path for drawing; times are in ns since the origin of the rank.
 
-    window      description of the window
+    window      text that describes the window
     along       the segments, except those of length 0, in order, in a single lane
     path_class  class of each segment
     place       position of the segment's event in the index; `NOWHERE` if the segment has no drawn event
-    marks       the same segments, by the lane of their events
+    marks       the segments with drawn events, in the lanes of these events
     """
 
     window: str
@@ -66,12 +66,13 @@ def path_answer(index: TimelineIndex, overlay: PathOverlay, window: Window) -> d
     """Return the part of the path in a window; like events, segments shorter than a pixel are merged.
 
     Returns:
-        window   description of the window of the path
+        window   text that describes the window of the path
         start, end, count  start and end of the whole path, and the number of its segments, except those of length 0
         classes  [name, ns] of each class on the whole path, the longest first
-        along    columns: start minus the previous end, length, number of merged segments; for the longest merged
-                 segment, the numbers of its class and name, event_index, row and depth, or -1 without an event
-        path_classes, names  the texts for these numbers
+        along    columns: start minus the previous end, length, number of merged segments, and five columns about the
+                 longest of them: number of its class, number of its name, event_index, row and depth; the last four
+                 are -1 if the segment has no drawn event
+        path_classes, names  the texts for the numbers of classes and names
         marks    [row, depth, starts, lengths] of the path in each lane; starts are relative, as in `along`
     """
     along = at_level(Slices.single(overlay.along, *overlay.along.within([0], window.start, window.end)), window.level)
@@ -91,7 +92,7 @@ def path_answer(index: TimelineIndex, overlay: PathOverlay, window: Window) -> d
 
 
 def _places(index: TimelineIndex, graph: PathGraph) -> _Numbers:
-    """Return each activity's position in the index, and a last element, `NOWHERE`, for segments without an activity."""
+    """Return the position of each activity in the index, followed by `NOWHERE` for segments without an activity."""
     wanted = graph.graph.activities["event_index"].to_numpy()
     highest = int(max(wanted.max(initial=0), index.event_index.max(initial=0)))
     place_of = np.full(highest + 1, NOWHERE, np.int64)
@@ -126,7 +127,7 @@ def _columns(index: TimelineIndex, overlay: PathOverlay, along: Slices) -> tuple
 
 
 def _where(is_known: npt.NDArray[np.bool_], column: npt.NDArray[np.integer]) -> _Numbers:
-    """Return an array with the values of `column`, in order, where `is_known` is true, and `NOWHERE` elsewhere."""
+    """Fill the places where `is_known` is true with the values of `column`, in order; the others with `NOWHERE`."""
     whole = np.full(len(is_known), NOWHERE, np.int64)
     whole[is_known] = column
     return whole

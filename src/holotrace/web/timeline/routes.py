@@ -94,7 +94,7 @@ def add_routes(flask: Flask, session: Session) -> None:
 
 
 def _answered(answer: Callable[[Session], Any], session: Session) -> Response:
-    """Return an answer as JSON; the status is 202 if it is not ready yet, 400 (with the reason) if there is none."""
+    """Return an answer as JSON; the status is 202 while the answer is not ready, and 400 if there is an error."""
     try:
         return _json(answer(session))
     except NotYet:
@@ -172,7 +172,7 @@ def _links(session: Session) -> list[dict[str, Any]]:
 
 
 def _neighbour(session: Session) -> dict[str, Any]:
-    """Answer with the event `by` events after `event`, among those on its row or with its name; see `neighbour`."""
+    """Answer with an event before or after `event`, on the same row or with the same name; see `neighbour`."""
     of, index = request.args.get("of", ""), _index(session)
     if of not in ("row", "name"):
         message = f"`of` must be row or name, not {of[:40]!r}"
@@ -248,7 +248,7 @@ def _path(session: Session) -> dict[str, Any]:
 
 
 def _findings(session: Session) -> list[dict[str, Any]]:
-    """Answer with the findings of one kind on a rank; waits are found by comparing the ranks in `among`."""
+    """Answer with the findings of one kind on a rank; waits and advice come from comparing the ranks in `among`."""
     makers = {"idle": _idle, "waiting": _waiting, "advice": _advice}
     kind = request.args.get("kind", "")
     if kind not in makers:
@@ -285,7 +285,7 @@ def _advice(session: Session, scope: Scope, among: tuple[int, ...] | None) -> It
 
 
 def _merged(files: MergedFiles, session: Session) -> dict[str, Any]:
-    """Write the file with `ranks` on one clock, and answer when it is ready."""
+    """Write one file with several `ranks` on one clock; answer with its size once it is written."""
     key, make = _merging(files, session)
     session.answer(("timeline merged", key), lambda: _done(make)).result(PATIENCE_S)
     return {"bytes": make().stat().st_size}
@@ -352,7 +352,7 @@ def _ready(session: Session, scope: Scope, key: Hashable, compute: Callable[[Tra
 
 
 def _done(make: Callable[[], object]) -> None:
-    """Compute a result that the session remembers; return nothing, so that the `Future` holds no large object."""
+    """Compute a result, which the session caches; return nothing, so that the `Future` keeps no large object."""
     make()
 
 

@@ -31,9 +31,9 @@ class Waits(EqualByContent):
 
 
 def longest_waits(trace: Trace, *, shortest_ns: int, most: int) -> Waits:
-    """Compare the arrival of the ranks in each collective, like `holotrace.stragglers`.
+    """Compare when the ranks enter each collective, like `holotrace.stragglers`.
 
-    The result contains only waits of at least `shortest_ns` and, for each rank, only the `most` longest.
+    For each rank, return up to `most` of the longest waits, each at least `shortest_ns` long.
     """
     collectives = timed_calls(trace.map(of_rank), sends=False).calls.filter(pl.col("wait_ns").is_not_null())
     compared = collectives.select(

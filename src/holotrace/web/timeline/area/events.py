@@ -20,7 +20,7 @@ class AreaEvents:
     """The events that overlap an area, with their times inside the area.
 
     place     position of each event in the index, in ascending order
-    parent    position in `place` of the innermost event that contains the event on its row, or `NO_PARENT`
+    parent    for each event, the position in `place` of the innermost event around it on the same row, or `NO_PARENT`
     total_ns  time of each event inside the area
     self_ns   total_ns minus the total_ns of the events directly inside the event
     """

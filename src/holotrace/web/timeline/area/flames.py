@@ -28,7 +28,7 @@ def rank_flames(rank: int, index: TimelineIndex, events: AreaEvents) -> pl.DataF
     Returns:
         One row for each path, outer paths before inner ones:
 
-        parent       row of the path without its last event; `NO_PARENT` if the path has only one event
+        parent       number of the row for the path without its last event; `NO_PARENT` if the path has only one event
         name         name of the last event
         kind         uint8  `EventKind` of the last event
         count        number of events
@@ -107,8 +107,8 @@ def flames_answer(paths: list[dict[str, Any]]) -> dict[str, Any]:
 
     Returns:
         total_ns  the time of all outermost events
-        paths     [position of the outer path in this list or -1, number of the name, total ns, self ns, count, rank and
-                  event_index of the longest event], outer paths before inner ones
+        paths     [position in this list of the path without its last event, or -1; number of the name, total ns, self
+                  ns, count, rank and event_index of the longest event], outer paths before inner ones
         names     [beginning of the text, colour class]
         left_out  number of narrower paths, which are left out
     """

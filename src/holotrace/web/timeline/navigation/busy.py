@@ -15,7 +15,10 @@ PARTS = 512
 
 
 def busy_answer(index: TimelineIndex) -> dict[str, Any]:
-    """Return how much of each part of the recording is covered by device work or, in its absence, by host operators.
+    """Return how much of each part of the recording is covered by device work.
+
+    If the recording has no device work, return how much is covered by host operators.
+
 
     Returns:
         of       "device" or "host"
