@@ -52,7 +52,7 @@ LIMIT_BYTES = 600 << 20
 
 FARTHEST_NS = 1 << 62
 SHARE_OF_STREAMS = 3
-"""Out of five compressed files, about this many are damaged after the compression, the others before it."""
+"""Of every five compressed files, about this many are damaged after compression; the others are damaged before it."""
 
 SLACK = 3
 """How many more `"ph"` than events a text may contain: some are inside strings, and an event may have two."""

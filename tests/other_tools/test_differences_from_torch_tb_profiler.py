@@ -2,7 +2,7 @@
 
 Each row of the page has the cells quirk, example, plugin, here and reason. `EXAMPLES` maps each example to the answers
 of the plugin and of holotrace for the same trace. The plugin's answer comes from its recorded results, or from `compat`
-if other tests compare `compat` with these results.
+where other tests check that `compat` reproduces these results.
 """
 
 from __future__ import annotations

@@ -7,8 +7,8 @@ const SHORTEST_RUN: usize = 16;
 
 /// Sort rows by a key; rows with equal keys keep their order.
 ///
-/// If runs are long, this is faster than the standard sort. Both merge runs, but the standard sort also copies the
-/// parts of runs that are already in their final place.
+/// If runs are long, this is faster than the standard sort. Both sorts merge runs, but the standard sort also
+/// copies the parts of runs that are already in their final place.
 pub(crate) fn merge_runs<K: Ord>(rows: &mut [u32], key: impl Fn(u32) -> K + Copy) {
     let mut ends = ends_of_runs(rows, key);
     if ends.len() > rows.len() / SHORTEST_RUN {

@@ -25,7 +25,7 @@ VARIABLES = {"traces": "HOLOTRACE_REAL_TRACES", "goldens": "HOLOTRACE_GOLDENS"}
 
 
 class SmallSet(type(Path())):  # type: ignore[misc]  # the class of a path depends on the operating system
-    """A folder of the small set; skips a test that asks for a recording that only the large set contains.
+    """A folder of the small set. A test is skipped if it asks for a recording that only the large set contains.
 
     If a folder contains any files, the small set has the complete recording, so a missing file there is an error.
     """

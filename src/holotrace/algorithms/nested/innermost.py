@@ -69,9 +69,9 @@ def _distinct(times: _Int64) -> _Int64:
 
 
 def _nested(count: int, nested: Nesting, first: _Int64, last: _Int64) -> _Int64:
-    """Assign the segment after each start to the innermost interval that starts there.
+    """Assign the segment after each start to the innermost interval that begins with it.
 
-    If no interval starts there, assign the segment after an end to the parent of the outermost interval that ends there.
+    The segment after an end at which no interval starts belongs to the parent of the outermost interval that ends there.
     """
     owners = np.full(count, NO_OWNER, np.int64)
     outward = np.argsort(-nested.depth, kind="stable")

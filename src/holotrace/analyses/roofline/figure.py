@@ -127,5 +127,5 @@ def _explanation(result: Roofline) -> str:
     names = result.per_rank["device_name"].drop_nulls().unique().sort().to_list()
     where = ", ".join(hover_text(name) for name in names) if names else "a device that the file does not name"
     is_attained = result.peaks["source"].str.starts_with("attained").any()
-    roof = "the best rates in this trace" if is_attained else "dense peaks of the data sheet"
+    roof = "the best rates in this trace" if is_attained else "dense peaks from the data sheet"
     return f"Each dot is an operator with its input shapes, on {where}; its area shows the time; roof: {roof}"

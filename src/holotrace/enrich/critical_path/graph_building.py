@@ -39,8 +39,7 @@ _GRAPH_COLUMNS = (
 def event_graph(rank_trace: RankTrace, window: PathWindow, data_loading: Sequence[str] = DATA_LOADING) -> EventGraph:
     """Return the graph of a window; see `window_activities` for `data_loading`.
 
-    An edge arrives at its target when its weight has passed since the measured time of its source. The edge that
-    arrives last at a node is its binding edge, and the delay of this edge is the time from its arrival to the node's
+    An edge arrives at its target at the measured time of its source plus its weight. The edge that arrives last at a node is its binding edge, and the delay of this edge is the time from its arrival to the node's
     measured time. Therefore the longest path through the graph is exactly as long as the window.
     """
     return graph_of(rank_trace, window_activities(rank_trace, window, data_loading), window.track_id)

@@ -145,9 +145,9 @@ def test_a_call_that_waits_for_nothing_is_not_to_blame() -> None:
 
 
 def test_recorded_python_may_have_made_a_call_late() -> None:
-    """If the device is idle for 100 µs before a call, at most 100 µs of the idle time after the call count, too.
+    """If the device is idle for 100 µs before a call, at most another 100 µs of the idle time after the call count.
 
-    Recording Python may have delayed the call by the first 100 µs.
+    The 100 µs before the call may be a delay that recording Python functions caused.
     """
     trace = synchronising_job(call_us=400, with_python=True)
 

@@ -522,7 +522,7 @@ RULES = (
         "idle time in which Python runs between operators, for less than 0.1 ms each time",
         threshold=_MUCH_PYTHON,
         unit=OF_THE_STEP,
-        reason="In every step, a little Python runs between operators, for less than a tenth of the step.",
+        reason="Every step runs a little Python between operators; normally, this takes less than a tenth of the step.",
         source=_GUIDE,
         check=python_overhead,
         say=_say_python,

@@ -42,7 +42,7 @@ def blamed(evidence: JobEvidence) -> list[int]:
 
 
 def delays_of(evidence: JobEvidence, rank: int) -> pl.DataFrame:
-    """Return the causes of all waits for a rank, except more tokens and larger inputs, which other rules report."""
+    """Return the causes of all waits for a rank, without extra tokens and larger inputs, which other rules report."""
     in_steps = evidence.results["wait_causes"].per_cause.drop_nulls("step").filter(pl.col("cause_rank") == rank)
     own = without_larger_inputs(evidence, in_steps)
     return own.filter(~pl.col("cause").is_in(WORK)) if rank in overloaded(evidence) else own
