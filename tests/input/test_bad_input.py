@@ -229,7 +229,7 @@ def test_an_unwritable_file_is_an_error_before_work_starts(job, tmp_path, cache,
 
 @pytest.mark.parametrize("name", [name for name in FILES if not name.startswith("visualize")])
 def test_an_existing_file_stays(job, tmp_path, cache, name) -> None:
-    """If the file exists, a command fails before it reads any trace, and the file stays as it is."""
+    """If the output file already exists, a command fails before it reads any trace, and the file stays as it is."""
     path = tmp_path / "page.html"
     path.write_text("mine")
     with pytest.raises(InvalidOptionError, match=r"page\.html already exists"):

@@ -8,7 +8,7 @@ use crate::error::{check_lengths, AlgorithmError};
 /// The proportions in which each node passes on what it receives.
 ///
 /// Rows `first[i]..first[i + 1]` belong to node `i`, which passes an amount on to each `target` in proportion to the
-/// `weight`. A `target` is a node with a number below `i` or, if negative, the final target `-1 - target`. A node
+/// `weight`. A `target` of 0 or more is a node with a number below `i`; a negative one is the final target `-1 - target`. A node
 /// without positive weights keeps the amounts that it receives.
 #[derive(Debug, Clone, Copy)]
 pub struct Shares<'a> {

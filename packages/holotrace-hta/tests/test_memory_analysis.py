@@ -29,7 +29,7 @@ def test_the_timeline_equals_htas(real_traces, goldens) -> None:
 
 
 def test_the_state_after_each_time(tmp_path) -> None:
-    """The first row shows memory allocated before the recording; then, each time with changes has one row."""
+    """The first row shows the memory allocated before the recording; after it, there is one row per time of a change."""
     path = written(tmp_path / "raw.json", [[-1, 0, 5, 0], [7, 1, 3, 4], [7, 1, 2, 7], [9, 3, -3, 4]])
     analysis = MemoryAnalysis(path)
     frame = analysis.get_memory_timeline()

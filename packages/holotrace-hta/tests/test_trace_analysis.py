@@ -138,7 +138,7 @@ def analysis_of(builder: TraceBuilder, folder: Path, **options) -> TraceAnalysis
 
 @pytest.fixture
 def shown(monkeypatch) -> list[str | None]:
-    """Collect the renderers with which figures are shown."""
+    """Record the renderer of each figure that is shown, instead of showing it."""
     renderers: list[str | None] = []
     monkeypatch.setattr(go.Figure, "show", lambda _, renderer=None: renderers.append(renderer))
     return renderers

@@ -61,7 +61,7 @@ class Attribution:
         return nodes.filter("is_counted")
 
     def is_eligible(self) -> pl.Expr:
-        """Return an expression that aggregates the calls of an operator: whether tensor cores could do its work."""
+        """Return an aggregation over an operator's calls: true if tensor cores could do the work of at least one of them."""
         return pl.col("is_tensor_core_eligible").any()
 
     def is_tensor_core_eligible(self, names: pl.Series) -> pl.Series:

@@ -30,6 +30,9 @@ _LAST = -1_000_000
 
 T = TypeVar("T")
 
+_is_ending = False
+"""Whether the worker has received a request to end."""
+
 
 def begin(threads: int, workers: int, lifeline: Connection) -> None:
     """Set up a worker; must run before the import of Polars, which starts threads."""
@@ -54,14 +57,23 @@ def call(function: Callable[[], T]) -> T:
     """Call the function in a worker, and exit at once if the worker receives a request to end during the call."""
     try:
         return function()
-    except (
-        SystemExit
-    ):  # raised by `_end`; the call has cleaned up. If raised again, the exception would become the call's result
-        os._exit(1)
+    except BaseException:
+        if _is_ending:  # the call has cleaned up; raised again, the exception would become the call's result
+            os._exit(1)
+        raise
 
 
 def _end(_number: int, _frame: FrameType | None) -> None:
+    """Interrupt the current call, which then cleans up.
+
+    Polars turns an exception that interrupts it into a panic and prints a message, so nothing is printed from now on:
+    https://github.com/pola-rs/polars/blob/main/crates/polars-python/src/conversion/mod.rs.
+    """
+    global _is_ending  # noqa: PLW0603 -- a process is one worker
+    _is_ending = True
     signal.signal(signal.SIGTERM, signal.SIG_IGN)  # do not interrupt the clean-up
+    with suppress(OSError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.__stderr__.fileno())  # type: ignore[union-attr]
     raise SystemExit(1)
 
 

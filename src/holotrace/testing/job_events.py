@@ -199,7 +199,7 @@ class RankFile:
         return args
 
     def _autograd_flow(self, call: PlannedCall) -> Iterator[Event]:
-        """Write one end of an autograd flow: its start for a forward call, or its end for a backward call."""
+        """Write one side of an autograd flow: the start for a forward call, or the end for a backward call."""
         if call.call.is_autograd:
             phase = "s" if call.thread == "main" else "f"
             times = self._times(*call.spans[0])

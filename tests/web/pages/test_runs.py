@@ -1,4 +1,4 @@
-"""A server of several runs begins with their list, which shows the main facts of each run."""
+"""If a server has several runs, its first page lists them with the main facts of each run."""
 
 from __future__ import annotations
 

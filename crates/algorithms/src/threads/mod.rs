@@ -26,8 +26,8 @@ pub struct Ranges<'a> {
     pub is_waiting: &'a [bool],
     /// Whether the range is a call into the runtime of a device: other threads never work for such a call.
     pub is_call: &'a [bool],
-    /// For a range on a separate lane, whether it ends when the thread that recorded it has finished waiting for it,
-    /// even if this wait took no time.
+    /// Whether a range on a separate lane ends as soon as the thread that recorded it stops waiting for it; the wait may
+    /// take no time.
     pub ends_on_thread: &'a [bool],
 }
 

@@ -362,7 +362,7 @@ def _doubt(row: dict[str, Any]) -> str:
     if row["is_cause"]:
         return ""
     if row["role"] == VICTIM:
-        return "; it is a victim, because it is late only after waiting for other ranks itself"
+        return "; it is a victim: it is late only because it waited for other ranks first"
     return (
         f"; it also waits {duration_text(row['wait_ns'])} in these collectives and up to "
         f"{duration_text(row['uncompared_ns'])} in other communication, so another rank may be the cause"

@@ -86,7 +86,7 @@ class _Search:
         self._is_backward = names.str.contains(_BACKWARD).fill_null(value=False).to_numpy()
 
     def rows(self, *parts: tuple[int, int]) -> _Rows:
-        """Return only the rows on the busiest stream of these replays; the order between streams may vary."""
+        """Return the rows of these replays on their busiest stream; rows on other streams may come in any order relative to them."""
         rows = np.concatenate([np.arange(*part) for part in parts])
         numbers, counts = np.unique(self._streams[rows], return_counts=True)
         chosen: _Rows = rows[self._streams[rows] == numbers[np.argmax(counts)]]

@@ -202,7 +202,7 @@ def test_every_analysis_sees_times_changed_in_place(name, edited_in_place, doubl
     "name", slow_except([call for call in CALLS if call not in {*ARE_NOT_IN_FRAMES, "call stacks"}], QUICK)
 )
 def test_every_analysis_sees_assigned_frames(name, assigned, doubled) -> None:
-    """Analyses use assigned frames, even with reordered rows, without `end`, and with floats instead of integers."""
+    """Analyses use the frames that a script assigns, even with reordered rows, without `end`, or with floats for integers."""
     assert_same(CALLS[name](assigned), CALLS[name](doubled))
 
 

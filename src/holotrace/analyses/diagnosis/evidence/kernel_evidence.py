@@ -49,7 +49,7 @@ def costed_work(rank_trace: RankTrace, work: pl.DataFrame, device: Device | None
         The rows of `work` that compute or copy, with:
 
         kernel        str      name of the function, without its arguments
-        row           int64    row in `call_stacks` of the operator to which the work belongs; -1 if unknown
+        row           int64    the operator to which the work belongs, as a row of `call_stacks`; -1 if unknown
         operator      str      name of this operator; null if unknown
         phase         str      forward, backward, recompute or optimizer; null if unknown
         key           uint32   row in `CostedCalls.keys`; null if unknown

@@ -23,8 +23,8 @@ _POSSIBLE_SHARE = 0.75
 """At least this fraction of the resulting operations must be possible: no rank leaves one before another enters it."""
 
 _POSSIBLE_SHARE_OF_ONLY = 0.5
-"""If the ranks of the calls belong to no other group, the group also fits if at least this fraction of all its
-operations is possible, counted over all signatures."""
+"""The lower limit for a group that is the only group of its ranks: it also fits if at least this fraction of its
+operations, over all signatures together, is possible."""
 
 _FAR_WIDER = 4
 _NOISE_NS = 20_000

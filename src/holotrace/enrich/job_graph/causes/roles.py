@@ -43,8 +43,8 @@ def roles(found: DelayCosts, ranks: Sequence[int]) -> pl.DataFrame:
     makes others wait, and culprits cause most of its waiting.
 
     Returns:
-        Sorted by rank: rank, role (culprit, victim or null), cost_ns, cost_fraction, wait_ns, passed_on_ns, and cause, name,
-        module, frame of its largest cause.
+        Sorted by rank: rank, role (culprit, victim or null), cost_ns, cost_fraction, wait_ns, passed_on_ns, and the rank's
+        largest cause in the columns cause, name, module and frame.
     """
     per_cause = found.costs
     costs = per_cause.group_by(rank="cause_rank").agg(pl.col("cost_ns").sum())

@@ -296,7 +296,7 @@ def _twice_visible_joined(
 
 
 def _is_causal(arguments: Arguments, index: int) -> bool:
-    """Whether no query sees later keys; the argument is a boolean or the number of a type of mask."""
+    """Whether no query sees later keys; the argument is a boolean or a number for the type of mask."""
     text = arguments.text(index)
     if text not in {"", "False", "True", "0", "1", "2"}:
         message = f"argument {index} does not show whether the mask is causal: {text}"

@@ -53,7 +53,8 @@ def two_layers(arguments: Arguments) -> Cost:
 
 
 def backward(arguments: Arguments, products: int) -> Cost:
-    """FLOPs: those of the forward call, per gradient. Bytes: the result's gradient, and all inputs once per gradient.
+    """FLOPs: those of the forward call for each gradient that the call computes. Bytes: the result's gradient, and all
+    inputs once for each of these gradients.
 
     `products` is the number of matrix multiplications in the forward call. The number of kernels on tensor cores shows
     whether one gradient (of the inputs or the weights) or both were computed. Computing one gradient moves as many
