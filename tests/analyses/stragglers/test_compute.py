@@ -154,7 +154,7 @@ def test_a_pipeline_stage_that_waits_for_another_is_a_victim(real_traces) -> Non
     assert ranks.select("rank", "role").rows() == [(0, "victim"), (2, "culprit")]
     assert result.answer == "All ranks together wait 646 ms because rank 2 is late."
     assert "<built-in function sleep>" in result.findings[0]
-    assert result.findings[1].endswith("it is a victim, because it is late only after waiting for other ranks itself")
+    assert result.findings[1].endswith("it is a victim: it is late only because it waited for other ranks first")
 
 
 def test_groups_of_the_same_name_are_distinguished_by_their_ranks() -> None:

@@ -53,8 +53,7 @@ def two_layers(arguments: Arguments) -> Cost:
 
 
 def backward(arguments: Arguments, products: int) -> Cost:
-    """FLOPs: those of the forward call for each gradient that the call computes. Bytes: the result's gradient, and all
-    inputs once for each of these gradients.
+    """For each computed gradient, FLOPs and input bytes of the forward call; also, once, the bytes of the result's gradient.
 
     `products` is the number of matrix multiplications in the forward call. The number of kernels on tensor cores shows
     whether one gradient (of the inputs or the weights) or both were computed. Computing one gradient moves as many
