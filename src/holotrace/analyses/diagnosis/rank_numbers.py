@@ -136,5 +136,5 @@ def _main_work(evidence: RankEvidence) -> MainWork | None:
     if sums.is_empty():
         return None
     most = sums.row(int(sums["time_ns"].arg_max() or 0), named=True)
-    line = None if evidence.has_device_work else main_line(evidence, rows.filter(name == most["main"]))
+    line = None if evidence.has_device_work else main_line(evidence, rows.filter(name == most["main"]), in_loop=True)
     return MainWork(most["main"], most["time_ns"] / evidence.step_count, line)

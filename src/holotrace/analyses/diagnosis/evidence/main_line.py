@@ -14,12 +14,13 @@ informative."""
 _MOST = 0.5
 
 
-def main_line(evidence: RankEvidence, pieces: pl.DataFrame) -> str | None:
+def main_line(evidence: RankEvidence, pieces: pl.DataFrame, *, in_loop: bool = False) -> str | None:
     """Return the function, called by a training function, that takes at least half of the time in these rows.
 
-    None if there is no such function, or if Python functions were not recorded.
+    None if there is no such function, or if Python functions were not recorded. With `in_loop`, a function that contains
+    whole steps, because it began before the recording, also counts as a training function.
     """
-    training = _training_functions(evidence)
+    training = _training_functions(evidence) or (_functions_around(evidence) if in_loop else [])
     if not training:
         return None
     called = pl.coalesce(called_by_training(evidence, pieces["event_index"], training), "frame").alias("line")
@@ -31,10 +32,9 @@ def main_line(evidence: RankEvidence, pieces: pl.DataFrame) -> str | None:
 
 
 def _training_functions(evidence: RankEvidence) -> list[str]:
-    """Return the user's functions that take nearly all of a step, or that began before a steady step and end after it."""
+    """Return the user's functions that take nearly all of a step."""
     whole_ns = _WHOLE * evidence.time_ns / evidence.step_count
-    within = [name for name, time_ns in user_functions(evidence).items() if time_ns >= whole_ns]
-    return within or _functions_around(evidence)
+    return [name for name, time_ns in user_functions(evidence).items() if time_ns >= whole_ns]
 
 
 def _functions_around(evidence: RankEvidence) -> list[str]:
