@@ -26,8 +26,8 @@ _BATCH_SIZES = (
     r"^capture_(\d{1,9})_",
     r"(?i)(?:^|[^a-z])(?:bs|batch[_ ]?size)[=_: ]{0,2}(\d{1,9})",
 )
-"""vLLM writes `execute_<tokens>_context_…` and `capture_<tokens>_FULL`, SGLang `step[DECODE bs=32]` and files named `bs_32_rank0`."""
-
+"""Batch sizes in names: in vLLM, ranges are named `execute_<tokens>_context_…` and `capture_<tokens>_FULL`; in SGLang,
+ranges are named `step[DECODE bs=32]`, and files are named `bs_32_rank0`."""
 
 _MODULE_KEYS = ("module_fqn", "fqn")
 """Keys under which torchtitan and torch.compile write the qualified name of the module."""
@@ -68,7 +68,7 @@ def replays_graphs(texts: pl.Series) -> bool:
 
 
 def is_graph_launch(names: pl.Series) -> pl.Series:
-    """Return whether a call of each name replays a graph."""
+    """Return, for each name, whether calls with this name replay a graph."""
     return names.str.contains(_GRAPH_LAUNCH, literal=True).fill_null(value=False)
 
 
