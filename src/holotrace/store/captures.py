@@ -56,7 +56,7 @@ class CaptureSource(Protocol):
     """The captures for the ranks of a job; pickling keeps only their paths."""
 
     def of_rank(self, rank: int, texts: pl.Series) -> tuple[Capture, ...]:
-        """Return the captures for a rank; `texts`, the strings of its file, contain the batch sizes of its steps."""
+        """Return the captures for the batch sizes that occur in `texts`, the strings of a rank's file."""
 
     def annotations(self) -> Mapping[int, Mapping[str, Any]]:
         """Return the annotations of graph nodes, by node id."""

@@ -81,7 +81,10 @@ def _whole_number(text: str) -> int | float:
 
 
 def _count(value: object) -> int | None:
-    """Return the value if it is a non-negative integer that fits into int64, else None; PyTorch writes -1 for "not set"."""
+    """Return the value if it is an integer of 0 or more that fits into int64, else None.
+
+    PyTorch writes -1 for "not set".
+    """
     if isinstance(value, str) and value.isdecimal() and len(value) <= _MOST_DIGITS:
         value = int(value)
     return value if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < _NO_INT64 else None

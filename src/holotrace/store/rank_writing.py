@@ -100,7 +100,10 @@ def _is_of_this_version(store: Location) -> bool:
 
 
 def is_begun(folder: Location) -> bool:
-    """Return whether the folder has only the first files of a store, because a process is still creating the store."""
+    """Return whether the folder has only the first files of a store.
+
+    If so, another process is still creating the store.
+    """
     return all(path.name.startswith(f".{STORE_MANIFEST}.") or path.name == STORE_MANIFEST for path in folder.iterdir())
 
 
@@ -321,7 +324,7 @@ def _expect_writer(run: Writing, rank: int) -> None:
 
 
 def _write_tables(folder: Location, entry: Entry, opened: Callable[[Any], Any]) -> Iterator[tuple[str, StoredTable]]:
-    """Write the tables that have rows or are in `ALWAYS_WRITTEN`; yield each table's name and the record of its file."""
+    """Write the tables with rows and those in `ALWAYS_WRITTEN`; yield each table's name and the record of its file."""
     health = Health.from_json(entry.health)
     strings = entry.tables.read("strings", ["text"])["text"].rechunk()
     for name in TABLES:

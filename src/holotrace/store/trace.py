@@ -633,7 +633,10 @@ class Trace:
         return None
 
     def _without(self, errors: Mapping[int, Exception]) -> Trace:
-        """Return the trace with these ranks moved to `skipped`, and log them; if no rank remains, raise the first error."""
+        """Return the trace with these ranks moved to `skipped`, and log them.
+
+        If no rank remains, raise the first error.
+        """
         if not errors:
             return self
         if len(errors) == len(self.ranks):

@@ -186,7 +186,7 @@ class Cache:
             return []
 
     def _tidy(self, home: Path, *, keep: Entry) -> None:
-        """Remove outdated entries of a trace and files of killed processes, and limit the cache's size; ignore errors."""
+        """Remove outdated entries of the trace and files of killed processes, and limit the size of the cache."""
         with suppress(OSError):
             folders = list(home.iterdir())
             remove_left_behind(folders)
