@@ -38,7 +38,7 @@ def narrowed(path: Path, source: str) -> Iterator[None]:
 def _allowed(path: Path, source: str) -> int:
     """Return the permissions for `path`: those of the trace.
 
-    If `path` belongs to another group than the trace, its group gets only the permissions of all other users.
+    If `path` and the trace belong to different groups, the group of `path` gets only the permissions of other users.
     """
     if is_url(source):
         return _OWNER | _GROUP | _OTHERS

@@ -57,7 +57,7 @@ class Health:
     row_counts     number of rows of each table
     findings       data that were repaired or dropped, and other remarks; a clean file has at most remarks
     content_hash   hash of the bytes of the file
-    events_end     offset in the JSON text just after the bracket that closes the events; None without bracket
+    events_end     offset in the JSON text just after the bracket that closes the events; None if it is missing
     """
 
     format: str

@@ -192,7 +192,7 @@ class StoredFile:
     """A rank of a store, with the interface of `TraceFile`; only its address is pickled."""
 
     def __init__(self, store: Location, rank: int, source: str, content_hash: str) -> None:
-        """Set the address of a rank that was read from the trace file `source` when it had this `content_hash`."""
+        """Set the address of a rank; its trace file `source` had this `content_hash` when it was read."""
         self.path = source
         self._store = store
         self._rank = rank

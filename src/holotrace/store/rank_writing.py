@@ -235,7 +235,7 @@ def expect_source(store: Location, known: StoredRank, source: str) -> None:
 def _write_folder(store: Path, rank: int, source: str, entry: Entry, *, overwrite: bool) -> StoredRank:
     """Write a rank on a local disk: create its folder under a temporary name, then rename it."""
     draft = store / temporary_name()
-    try:  # also create the folder in here, so that it is removed if Ctrl-C interrupts its creation
+    try:  # also creates the folder, so that it is removed if Ctrl-C interrupts its creation
         draft.mkdir()
         with narrowed(draft, source):
             tables = dict(_write_tables(draft, entry, lambda path: path.open("xb")))

@@ -474,7 +474,7 @@ Selection: TypeAlias = Callable[[RankTrace], npt.NDArray[np.bool_]]
 class DeviceSelection(Protocol):
     """A selection that can be evaluated on device work alone.
 
-    Many analyses need only device work, and then do not have to load all events to apply the selection.
+    Many analyses need only device work; with such a selection, they do not have to load the other events.
     """
 
     def of_device_rows(self, rank_trace: RankTrace) -> npt.NDArray[np.bool_]:
@@ -621,7 +621,7 @@ class Trace:
                 future.cancel()
 
     def _error_of_rank(self, future: Future[Any]) -> Exception | None:
-        """Wait for a call; if it fails, return the error if the rank is to be skipped, otherwise raise the error."""
+        """Wait for a call. If it fails and the rank is to be skipped, return the error; raise all other errors."""
         try:
             future.result()
         except (*ABOUT_THE_QUESTION, *_THE_EXECUTOR_IS_GONE):

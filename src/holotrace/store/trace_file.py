@@ -181,7 +181,7 @@ class TraceFile:
             yield Entry(reading.header, reading.health, reading.content_hash, tables, stamp=stamp)
 
     def is_still(self, stamp: Stamp, content_hash: str) -> bool:
-        """Return whether the file is unchanged since `stamp` was taken; `content_hash` is the hash of its bytes then.
+        """Return whether the file is unchanged since `stamp` was taken, when its bytes had the hash `content_hash`.
 
         Raises:
             UnreadableTraceError: the file cannot be read.

@@ -53,7 +53,7 @@ class CallsOptions:
     """The options of simulated calls.
 
     hosts, ranks_per_host  the size of the job
-    operations             the number of simulated operations, including all kinds
+    operations             the number of simulated operations of all kinds
     topology               which groups cross hosts
     clock_offset_ns        the largest error of a clock at the start, in either direction
     clock_drift_ppb        the largest drift of a clock, in either direction, in parts per 10^9

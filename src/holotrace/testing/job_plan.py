@@ -1,8 +1,9 @@
-"""Simulate when the calls and the device work of a training job run; all times are true times.
+"""Simulate when the calls and the device work of a training job run.
 
-The host of each rank makes calls one after another, and launches work ahead of its device. Work begins when its stream
-is free, its dependencies have ended, and its launch has reached the device. A collective begins on each rank when the
-rank arrives. It ends on all ranks at the same time, `duration_ns` after the last arrival.
+All times are true times, not the times that host clocks show. The host of each rank makes calls one after another, and
+launches work ahead of its device. Work begins when its stream is free, its dependencies have ended, and its launch has
+reached the device. A collective begins on each rank when the rank arrives. It ends on all ranks at the same time,
+`duration_ns` after the last arrival.
 """
 
 from __future__ import annotations

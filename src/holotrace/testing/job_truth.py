@@ -20,7 +20,7 @@ SCHEMA = "holotrace.testing.job_truth/1"
 """Value of the key `schema`, which identifies truth files."""
 
 GAP_THRESHOLD_NS = 30_000
-"""Idle time between a launch and the start of its work is `kernel_wait` if shorter than this, otherwise `other`."""
+"""Idle time between a launch and the start of its work counts as `kernel_wait` if shorter than this, else `other`."""
 
 _KINDS = ("computation", "communication", "memory")
 

@@ -232,7 +232,7 @@ def _sums_of(folder: Path) -> dict[str, TableSums]:
 def _temporary_folder(home: Path) -> Iterator[Path]:
     """Create a private folder in `home`, and remove it afterwards unless it was renamed."""
     temporary = home / temporary_name()
-    try:  # also create the folder in here, so that it is removed if Ctrl-C interrupts its creation
+    try:  # also creates the folder, so that it is removed if Ctrl-C interrupts its creation
         with _write_errors(home.parent):
             home.parent.mkdir(parents=True, exist_ok=True)
             _make_folder(temporary)
