@@ -1,4 +1,4 @@
-"""Compute the rows of the SQL views from the same tables as the analyses, mostly rank by rank."""
+"""Compute the rows of the SQL views, usually one rank at a time, from the same tables that the analyses use."""
 
 from __future__ import annotations
 
@@ -126,7 +126,7 @@ def operator_rows(rank_trace: RankTrace) -> pl.DataFrame:
 
 
 def source_line_rows(rank_trace: RankTrace) -> pl.DataFrame:
-    """Return the rows of `source_lines`, in the order of the file."""
+    """Return the rows of `source_lines`, in the order of the events in the file."""
     kinds = (*CALL_KINDS, EventKind.PYTHON_FUNCTION, *DEVICE_WORK_KINDS)
     events = event_ranges(rank_trace, kinds, ["event_index", "start_ns", "end_ns", "kind", "name"])
     known = events.hstack(lines_of_events(rank_trace, events["event_index"])).drop_nulls("source_line")
@@ -183,7 +183,7 @@ def step_rows(rank_trace: RankTrace) -> pl.DataFrame:
 
 
 def inference_step_rows(rank_trace: RankTrace) -> pl.DataFrame:
-    """Return the rows of `inference_steps`, sorted by start, with the time ranges on the host."""
+    """Return the rows of `inference_steps`, sorted by start, each with its time range on the host."""
     table = inference_steps(rank_trace).table
     return table.with_columns(_DURATION, inference_step=pl.int_range(pl.len(), dtype=pl.Int64))
 
@@ -223,7 +223,7 @@ def _name_of(rank_trace: RankTrace, operator_index: pl.Series) -> pl.Series:
 
 
 def _thread(rank_trace: RankTrace, track_id: pl.Series) -> pl.Series:
-    """Return the thread of each track as written in the file."""
+    """Return the thread of each track, as written in the file."""
     tracks = rank_trace.table("tracks", ["thread_id", "thread_text"])
     written = rank_trace.texts(tracks["thread_text"])
     threads = pl.select(pl.coalesce(written, tracks["thread_id"].cast(pl.String)).alias("thread")).to_series()

@@ -350,7 +350,8 @@ VIEWS: dict[str, SqlView] = {
                 Column(
                     "with_work_start_ns",
                     "int64",
-                    "start of the step including its device work, as in `step-time`; null if the step was cut short",
+                    "start of the step including its device work, as in `step-time`; "
+                    "null if the recording probably ended during the step",
                     _EPOCH,
                 ),
                 Column("with_work_end_ns", "int64", "end of the step including its device work", _EPOCH),

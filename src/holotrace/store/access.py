@@ -16,7 +16,7 @@ _BITS_OF_A_CLASS = 3
 
 @contextmanager
 def narrowed(path: Path, source: str) -> Iterator[None]:
-    """Keep a new file or folder private while the block runs, then give access to users who may read `source`.
+    """Keep a new file or folder private inside the `with` block, then give access to users who may read `source`.
 
     The umask also applies. If `source` is a URL, only the umask restricts access.
 
@@ -36,7 +36,10 @@ def narrowed(path: Path, source: str) -> Iterator[None]:
 
 
 def _allowed(path: Path, source: str) -> int:
-    """Return the permissions of the trace; its group permissions are used only if `path` belongs to the same group."""
+    """Return the permissions for `path`: those of the trace.
+
+    If `path` and the trace belong to different groups, the group of `path` gets only the permissions of other users.
+    """
     if is_url(source):
         return _OWNER | _GROUP | _OTHERS
     status = os.stat(source)  # noqa: PTH116 -- the path is a string

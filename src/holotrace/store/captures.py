@@ -26,8 +26,8 @@ _BATCH_SIZES = (
     r"^capture_(\d{1,9})_",
     r"(?i)(?:^|[^a-z])(?:bs|batch[_ ]?size)[=_: ]{0,2}(\d{1,9})",
 )
-"""vLLM writes `execute_<tokens>_context_…` and `capture_<tokens>_FULL`, SGLang `step[DECODE bs=32]` and files named `bs_32_rank0`."""
-
+"""Batch sizes in names: in vLLM, ranges are named `execute_<tokens>_context_…` and `capture_<tokens>_FULL`; in SGLang,
+ranges are named `step[DECODE bs=32]`, and files are named `bs_32_rank0`."""
 
 _MODULE_KEYS = ("module_fqn", "fqn")
 """Keys under which torchtitan and torch.compile write the qualified name of the module."""
@@ -56,7 +56,7 @@ class CaptureSource(Protocol):
     """The captures for the ranks of a job; pickling keeps only their paths."""
 
     def of_rank(self, rank: int, texts: pl.Series) -> tuple[Capture, ...]:
-        """Return the captures for a rank; `texts`, the strings of its file, contain the batch sizes of its steps."""
+        """Return the captures for the batch sizes that occur in `texts`, the strings of a rank's file."""
 
     def annotations(self) -> Mapping[int, Mapping[str, Any]]:
         """Return the annotations of graph nodes, by node id."""
@@ -68,7 +68,7 @@ def replays_graphs(texts: pl.Series) -> bool:
 
 
 def is_graph_launch(names: pl.Series) -> pl.Series:
-    """Return whether a call of each name replays a graph."""
+    """Return, for each name, whether calls with this name replay a graph."""
     return names.str.contains(_GRAPH_LAUNCH, literal=True).fill_null(value=False)
 
 

@@ -1,4 +1,4 @@
-"""Facts about a rank that are computed once.
+"""Facts about a rank, each of which is computed only once.
 
 A fact is a function of a rank. `@derived` makes the function remember its results, so it can be called whenever needed:
 

@@ -72,15 +72,19 @@ def rank_or_none(number: int | None) -> int | None:
 
 
 def _whole_number(text: str) -> int | float:
-    """Parse an integer; one with more than `_MOST_DIGITS` digits becomes a float, because Python limits the digits.
+    """Parse an integer; if it has more than `_MOST_DIGITS` digits, return a float.
 
+    By default, Python refuses to parse integers with thousands of digits:
     https://docs.python.org/3/library/stdtypes.html#int-max-str-digits
     """
     return int(text) if len(text) <= _MOST_DIGITS else float(text)
 
 
 def _count(value: object) -> int | None:
-    """Return a whole number of 0 or more that fits into int64, else None; PyTorch writes -1 for "not set"."""
+    """Return the value if it is an integer of 0 or more that fits into int64, else None.
+
+    PyTorch writes -1 for "not set".
+    """
     if isinstance(value, str) and value.isdecimal() and len(value) <= _MOST_DIGITS:
         value = int(value)
     return value if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < _NO_INT64 else None

@@ -55,9 +55,9 @@ class Health:
     bytes_decoded  size of the JSON text
     event_count    number of events of every phase, stored or not
     row_counts     number of rows of each table
-    findings       data that were repaired or dropped, and other remarks; empty for a clean file
+    findings       data that were repaired or dropped, and other remarks; a clean file has at most remarks
     content_hash   hash of the bytes of the file
-    events_end     offset in the JSON text just after the bracket that closes the events; None if this is missing
+    events_end     offset in the JSON text just after the bracket that closes the events; None if it is missing
     """
 
     format: str

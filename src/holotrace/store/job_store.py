@@ -1,7 +1,7 @@
 """The store of a job: its ranks as Parquet files in one folder, on any file system.
 
     <store>/
-        _holotrace_store.json     marks the folder as a store, with its version
+        _holotrace_store.json     marks the folder as a store, and contains the store's version
         _holotrace_ranks/
             0.json                whether the rank is complete or only announced, and the file from which it was read
         _holotrace_left_out/
@@ -92,7 +92,7 @@ class StoredRank:
         """Restore a StoredRank from the dict that `asdict` returned.
 
         Raises:
-            KeyError, TypeError, ValueError: `raw` does not describe a stored rank; for example, `rank` is a path.
+            KeyError, TypeError, ValueError: `raw` does not describe a stored rank; `rank` may be a string, for example.
         """
         if rank_or_none(operator.index(raw["rank"])) is None or not isinstance(raw["source"], str):
             message = "not a rank"
@@ -116,7 +116,10 @@ class Contents:
 
 
 def is_store(location: Location) -> bool:
-    """Return whether a location is a store; also False if it is unreachable, so that opening it raises the error."""
+    """Return whether a location is a store.
+
+    Also return False if the location is unreachable; the caller's attempt to open it as a trace then raises the error.
+    """
     try:
         return (location / STORE_MANIFEST).is_file()
     except OSError:
@@ -166,7 +169,7 @@ def open_store(store: Location) -> Trace:
 
 
 def stored_rank(store: Location, rank: int) -> StoredRank | None:
-    """Return the record of a stored rank; None if it is missing, damaged or from another reader version."""
+    """Return the record of a stored rank; None if it is missing, damaged or written by another reader version."""
     try:
         raw = read_sealed(rank_folder(store, rank) / RANK_MANIFEST, RANK)
         stored = StoredRank.from_json(raw)
@@ -189,7 +192,7 @@ class StoredFile:
     """A rank of a store, with the interface of `TraceFile`; only its address is pickled."""
 
     def __init__(self, store: Location, rank: int, source: str, content_hash: str) -> None:
-        """Store the address of a rank, which was read from the trace file with this `source` and `content_hash`."""
+        """Set the address of a rank; its trace file `source` had this `content_hash` when it was read."""
         self.path = source
         self._store = store
         self._rank = rank
@@ -245,7 +248,7 @@ class StoredFile:
         return self._checked(lambda tables: tables.read_events(wanted, kinds, names))
 
     def put_table(self, name: str, target: Path) -> None:
-        """Link the file of a table to `target`, a local path, or copy it there.
+        """Create a link to the file of a table at the local path `target`, or copy the file there.
 
         Raises:
             UnreadableTraceError: the store is damaged.
@@ -262,7 +265,7 @@ class StoredFile:
         self._open()
 
     def forget(self) -> None:
-        """Free the memory of header, health and tables."""
+        """Free the tables kept in memory; the next use opens the rank again."""
         with self._lock:
             self._columns.clear()
             self._opened = None

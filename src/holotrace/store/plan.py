@@ -1,4 +1,4 @@
-"""Split each analysis into two parts, so that several analyses can visit a rank together.
+"""Split each analysis into two parts, so that one call per rank can run several analyses.
 
 Opening a rank and linking its launches costs more than most analyses. `run_together` therefore runs the first parts of
 all analyses on a rank in one call.
@@ -25,7 +25,8 @@ class Plan(Generic[Partial, Result]):
 
     one_rank  runs once per rank, perhaps in a worker: a module-level function, or a `functools.partial` of one. It
               raises MissingDataError if the rank lacks the input
-    combine   turns {rank: answer of `one_rank`}, sorted by rank and without ranks that lack the input, into the result
+    combine   computes the result from {rank: answer of `one_rank`}, a dict that is sorted by rank and contains only the
+              ranks that have the input
 
     >>> from holotrace.execution.executor import IN_PROCESS
     >>> from holotrace.testing.builder import TraceBuilder
@@ -44,7 +45,7 @@ class Plan(Generic[Partial, Result]):
         return self.answer(trace, executor).result
 
     def answer(self, trace: Trace, executor: Executor) -> Answer[Result]:
-        """Return the result and the ranks in it; the first findings of the result name the skipped ranks."""
+        """Return the result, and the trace without skipped ranks; the first findings of the result name these ranks."""
         visit = trace.visit(partial(_answer_or_missing, self.one_rank), executor)
         return Answer(with_findings(visit.findings, self.result_of(visit.results)), visit.trace)
 
@@ -66,7 +67,7 @@ class Plan(Generic[Partial, Result]):
 
 @dataclass(frozen=True)
 class Answer(Generic[Result]):
-    """A result, and the trace with only the ranks in the result."""
+    """A result, and the trace without the ranks that were skipped because of errors."""
 
     result: Result
     trace: Trace
@@ -78,7 +79,7 @@ class Answers:
 
     results   the results of the plans that could run
     missing   the errors of the other plans, whose input is missing
-    trace     the trace with only the ranks that are in the results
+    trace     the trace without the skipped ranks
     findings  a sentence per rank that was skipped
     """
 
@@ -126,7 +127,7 @@ def _answer_or_missing(function: Callable[[RankTrace], Partial], rank_trace: Ran
 
 
 def _answer(function: Callable[[RankTrace], Any], rank_trace: RankTrace) -> Any:  # noqa: ANN401 -- any return value
-    """Return the answer, or the error if it affects only this question."""
+    """Return the answer, or the error if it concerns only this analysis, so that the other analyses can run."""
     try:
         return function(rank_trace)
     except ABOUT_THE_QUESTION as error:

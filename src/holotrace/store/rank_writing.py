@@ -100,7 +100,10 @@ def _is_of_this_version(store: Location) -> bool:
 
 
 def is_begun(folder: Location) -> bool:
-    """Return whether the folder has only the first files of a store, so another process is still creating the store."""
+    """Return whether the folder has only the first files of a store.
+
+    If so, another process is still creating the store.
+    """
     return all(path.name.startswith(f".{STORE_MANIFEST}.") or path.name == STORE_MANIFEST for path in folder.iterdir())
 
 
@@ -180,7 +183,7 @@ def take_in(store: Location, sources: Iterable[str]) -> None:
 
 
 def write_rank(run: Writing, rank: int, source: str, entry: Entry) -> StoredRank:
-    """Write the tables of a rank; once all are written, they replace earlier tables.
+    """Write the tables of a rank, replacing earlier tables of this rank.
 
     Args:
         run: the run that was passed to `await_ranks`.
@@ -232,7 +235,7 @@ def expect_source(store: Location, known: StoredRank, source: str) -> None:
 def _write_folder(store: Path, rank: int, source: str, entry: Entry, *, overwrite: bool) -> StoredRank:
     """Write a rank on a local disk: create its folder under a temporary name, then rename it."""
     draft = store / temporary_name()
-    try:  # the folder is created inside the block, because Ctrl-C may interrupt its creation
+    try:  # also creates the folder, so that it is removed if Ctrl-C interrupts its creation
         draft.mkdir()
         with narrowed(draft, source):
             tables = dict(_write_tables(draft, entry, lambda path: path.open("xb")))
@@ -321,7 +324,7 @@ def _expect_writer(run: Writing, rank: int) -> None:
 
 
 def _write_tables(folder: Location, entry: Entry, opened: Callable[[Any], Any]) -> Iterator[tuple[str, StoredTable]]:
-    """Write the tables that have rows; yield each table's name and the record of its file."""
+    """Write the tables with rows and those in `ALWAYS_WRITTEN`; yield each table's name and the record of its file."""
     health = Health.from_json(entry.health)
     strings = entry.tables.read("strings", ["text"])["text"].rechunk()
     for name in TABLES:

@@ -26,7 +26,8 @@ RulesInForce: TypeAlias = "tuple[tuple[str, tuple[Any, ...]], ...]"
 """The rules in force in each table, keyed by the table's environment variable; shipped rules are not included.
 
 Every process already has the shipped rules, and sending hundreds of rules with each call would take time. Besides,
-pickled copies of shipped rules would never equal each other, because partial functions are equal only to themselves.
+pickled copies of shipped rules would never equal each other, because partial functions are equal only to themselves;
+each call would then compute the facts of `derived_under_rules` again.
 """
 
 _TABLES: dict[str, RuleTable[Any]] = {}

@@ -103,7 +103,7 @@ class RankFile(Protocol):
         """Return columns of the events of these kinds and, if given, these `names` (string ids), in file order."""
 
     def forget(self) -> None:
-        """Free the memory of header, health and tables."""
+        """Free the tables kept in memory; the next use opens the file again."""
 
 
 class RankTrace:
@@ -146,7 +146,7 @@ class RankTrace:
 
     @functools.cached_property
     def identity(self) -> str:
-        """A unique string that this RankTrace shares only with its copies in other processes.
+        """A unique string that this RankTrace shares only with its pickled copies.
 
         >>> from holotrace.testing import TraceBuilder
         >>> rank_trace = TraceBuilder().operator("aten::mm", start_us=0, duration_us=5).build().ranks[0]
@@ -332,8 +332,9 @@ class RankTrace:
     ) -> pl.DataFrame:
         """Return columns of the selected events of these kinds and, if given, these `names` (string ids), in file order.
 
-        For a few kinds, this takes much less memory than filtering `table("events")`, because other events are never
-        loaded. The events are not kept in memory, but derived facts are (`holotrace.store.derived`).
+        For a few kinds of events in a large file, this takes much less memory than filtering `table("events")`, because
+        other events are never loaded. The events of large files are not kept in memory; facts derived from them are
+        kept (see `holotrace.store.derived`).
 
         >>> from holotrace.testing import TraceBuilder
         >>> builder = TraceBuilder().operator("aten::mm", start_us=0, duration_us=5)
@@ -441,7 +442,7 @@ class RankTrace:
 
     @functools.cached_property
     def _is_selected(self) -> npt.NDArray[np.bool_]:
-        """Whether each event is selected, by `event_index`."""
+        """For each `event_index`, whether the event is selected."""
         event_index = self.unselected.table("events", ["event_index"])["event_index"].to_numpy()
         is_selected = np.zeros(int(event_index.max(initial=0)) + 1, np.bool_)
         is_selected[event_index] = self._mask.to_numpy()
@@ -457,7 +458,7 @@ _KEPT: KeptRanks[RankTrace] = KeptRanks()
 
 
 def _copy(identity: str, *address: Any) -> RankTrace:  # noqa: ANN401 -- the arguments of `RankTrace`
-    """Return a copy of a pickled rank; in a worker, return the copy kept from an earlier call, if any."""
+    """Return a copy of a pickled rank; in a worker, return the copy of an earlier call if it is still in memory."""
     rank_trace = RankTrace(*address)
     rank_trace.identity = identity
     if not worker.pool_size:
@@ -471,7 +472,10 @@ Selection: TypeAlias = Callable[[RankTrace], npt.NDArray[np.bool_]]
 
 @runtime_checkable
 class DeviceSelection(Protocol):
-    """A selection that can be evaluated for device work alone, because many analyses need no other events."""
+    """A selection that can be evaluated on device work alone.
+
+    Many analyses need only device work; with such a selection, they do not have to load the other events.
+    """
 
     def of_device_rows(self, rank_trace: RankTrace) -> npt.NDArray[np.bool_]:
         """Return whether to keep each row of `holotrace.enrich.device.device_work.device_rows`."""
@@ -617,7 +621,7 @@ class Trace:
                 future.cancel()
 
     def _error_of_rank(self, future: Future[Any]) -> Exception | None:
-        """Wait for a call; if it fails, return the error if the rank should be skipped, or else raise the error."""
+        """Wait for a call. If it fails and the rank is to be skipped, return the error; raise all other errors."""
         try:
             future.result()
         except (*ABOUT_THE_QUESTION, *_THE_EXECUTOR_IS_GONE):
@@ -629,7 +633,10 @@ class Trace:
         return None
 
     def _without(self, errors: Mapping[int, Exception]) -> Trace:
-        """Return the trace, moving these ranks to `skipped` and logging them; if none remains, raise the first error."""
+        """Return the trace with these ranks moved to `skipped`, and log them.
+
+        If no rank remains, raise the first error.
+        """
         if not errors:
             return self
         if len(errors) == len(self.ranks):

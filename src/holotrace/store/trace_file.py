@@ -114,7 +114,7 @@ class TraceFile:
             return memo.get(wanted)
 
     def events_of(self, kinds: Sequence[int], columns: Sequence[str], names: pl.Series | None = None) -> pl.DataFrame:
-        """Return columns of the events of these kinds and names, in file order; keep none of a large file in memory."""
+        """Return columns of the events of these kinds and names, in file order; those of large files are not kept."""
         wanted = known_columns("events", columns)
         if self._is_small:
             events = self._kept_events(tuple(kinds))
@@ -181,7 +181,7 @@ class TraceFile:
             yield Entry(reading.header, reading.health, reading.content_hash, tables, stamp=stamp)
 
     def is_still(self, stamp: Stamp, content_hash: str) -> bool:
-        """Return whether the file still has the content it had at `stamp`, when its bytes had the hash `content_hash`.
+        """Return whether the file is unchanged since `stamp` was taken, when its bytes had the hash `content_hash`.
 
         Raises:
             UnreadableTraceError: the file cannot be read.

@@ -1,4 +1,4 @@
-"""Build a trace in a few lines, so a test shows everything that it depends on."""
+"""Build a trace in a few lines of a test, so that the test itself shows everything that it depends on."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Time: TypeAlias = int | float | Decimal
 """Microseconds with at most three decimals; a float means exactly the decimal number that `print` shows for it."""
 
 Args: TypeAlias = Mapping[str, Any]
-"""Args of one event: added to the args that the builder sets, or replacing them; the value None removes an arg."""
+"""Args of one event: they add to or replace the args that the builder sets; the value None removes an arg."""
 
 FIRST_AUTOMATIC_CORRELATION = 100_001
 """The first correlation number that the builder assigns to rows that have `launch_us` but no `correlation`."""

@@ -1,11 +1,12 @@
 """Simulate a job's collectives on many hosts with known clocks; the calls are already matched across ranks.
 
-Only calls are simulated, so a simulation of thousands of ranks takes a second. Every rank computes for a random time,
-then calls the next operation of the step. The kind of operation determines what its ranks wait for:
+Only calls are simulated, so a simulation of thousands of ranks takes only a second. Before each operation that a rank
+calls, it computes for a random time. The kind of operation determines what its ranks wait for; `transfer` is a random
+time:
 
-    all_reduce, all_gather, reduce_scatter   all ranks leave together, `transfer` after the last one has entered
-    broadcast                                each rank leaves `transfer` after it and the root have entered
-    send, recv                               the sender waits for nobody, the receiver leaves after both have entered
+    all_reduce, all_gather, reduce_scatter   all ranks leave together, `transfer` after the last rank has entered
+    broadcast                                each rank leaves `transfer` after both it and the root have entered
+    send, recv                               the sender does not wait; the receiver leaves `transfer` after both entered
     all_to_all with unequal sizes            no rank waits, as if no rank needed data from others
 """
 
@@ -21,8 +22,9 @@ import polars as pl
 from holotrace.testing.job_plan import BEGIN_NS, HostClock
 
 Topology: TypeAlias = Literal["world", "grid", "chain"]
-"""Which hosts communicate: `grid`: the rows and columns of a grid of hosts; `world`: as in `grid`, but an all-reduce
-also connects all hosts; `chain`: only pairs of neighbours."""
+"""Which hosts communicate. `grid`: the hosts in each row and each column of a grid, and all hosts in broadcasts and
+all-to-alls; `world`: as in `grid`, with an additional all-reduce among all hosts; `chain`: only pairs of neighbouring
+hosts."""
 
 CALL_SCHEMA = {
     "rank": pl.Int32,
@@ -51,13 +53,13 @@ class CallsOptions:
     """The options of simulated calls.
 
     hosts, ranks_per_host  the size of the job
-    operations             the number of operations that each rank performs, of all kinds together
+    operations             the number of simulated operations of all kinds
     topology               which groups cross hosts
-    clock_offset_ns        how far the clocks may be off, in either direction
-    clock_drift_ppb        how fast or slow the clocks may run, in parts per 10^9
+    clock_offset_ns        the largest error of a clock at the start, in either direction
+    clock_drift_ppb        the largest drift of a clock, in either direction, in parts per 10^9
     slow_host              the host whose ranks compute `slow_ns` longer before every operation; None if no host is slow
     missing_fraction       the fraction of calls that are not recorded
-    late_host              the host whose recording begins after a third of the operations; None if all begin on time
+    late_host              the host whose recording begins after a third of the operations; None if no host is late
     seed                   the seed of all random numbers
     """
 
@@ -101,11 +103,11 @@ class CallsOptions:
 class JobCalls(NamedTuple):
     """Simulated calls, and the clocks of the simulation.
 
-    calls        `CALL_SCHEMA`, sorted by rank and start
+    calls        the calls with the columns of `CALL_SCHEMA`, sorted by rank and start
     hosts        name of the host of each rank
     clocks       clock of each host
-    shortest_ns  the shortest true time from the last start to the first end of an operation that ranks of several hosts
-                 leave together; no collective can bound the error of a clock more tightly
+    shortest_ns  the shortest true time from the last start to the first end, among the operations that ranks of several
+                 hosts leave together; no collective can bound the error of a clock more tightly
     """
 
     calls: pl.DataFrame
@@ -169,7 +171,7 @@ class _Course:
         self.shortest_ns = np.iinfo(np.int64).max
 
     def perform(self, number: int) -> None:
-        """Make every rank compute, then call the next operation."""
+        """Make the ranks of the next operation compute, then call it."""
         kinds = _KINDS[self.options.topology]
         family, layout = kinds[number % len(kinds)]
         group = _groups(layout, self.host, self.rank % self.options.ranks_per_host, number // len(kinds))
@@ -328,7 +330,7 @@ def _as_recorded(
 
 
 def _shown(true_ns: _Int64, host: _Int64, clocks: list[HostClock]) -> _Int64:
-    """Return the times that the hosts' clocks show at true times, as `HostClock.shows` does for one time."""
+    """Return, for each true time, the time that the clock of its host shows; see `HostClock.shows`."""
     offset = np.array([clock.offset_ns for clock in clocks])[host]
     drift = np.array([clock.drift_ppb for clock in clocks])[host]
     shown: _Int64 = true_ns + offset + (true_ns - BEGIN_NS) * drift // 1_000_000_000

@@ -12,7 +12,7 @@ from holotrace.testing.kineto_json import Event, document, microseconds
 from holotrace.testing.training_step import COMPUTE_STREAM, HOST_GROUP, WORLD_GROUP, Collective, shape_args
 
 BASE_NS = 1_790_857_026_000_000_000
-"""`baseTimeNanoseconds`: Kineto rounds the wall time down to a multiple of 7,889,238 s."""
+"""Value of `baseTimeNanoseconds`: as in Kineto, the wall time rounded down to a multiple of 7,889,238 s."""
 
 _SM_COUNT = 132
 _CALLBACK_IDS = {
@@ -133,7 +133,7 @@ class RankFile:
         return {"ph": "M", "name": what, "ts": self._time(self._plan.steps[0].start_ns), **place, "args": args}
 
     def _call_rows(self, call: PlannedCall) -> Iterator[Event]:
-        """Write the operators of a call, the device work that they launch, and the launching calls."""
+        """Write the operators of a call, the device work that they launch, and the runtime calls that launch it."""
         for name, span in zip(call.call.operators, call.spans, strict=True):
             args = self._operator_args()
             category = "user_annotation" if name.startswith("nccl:") else "cpu_op"
@@ -214,7 +214,7 @@ class RankFile:
         yield _flow("s", correlation, self._thread("main"), times, "ac2g")
 
     def _projected_annotations(self) -> Iterator[Event]:
-        """For each annotation, write a row on the compute stream; it spans the work launched in the annotation."""
+        """Project each annotation onto the compute stream: write a row that spans the work launched inside it."""
         by_step: dict[int, list[PlannedWork]] = {}
         for call in self._plan.calls:
             if call.thread == "main":
@@ -271,7 +271,7 @@ def _flow(phase: str, number: int, track: Track, times: Event, category: str) ->
 
 
 def _sequence_number(call: PlannedCall) -> int:
-    """Return a call's autograd number; as in PyTorch, numbers rise over all steps, by less than 10,000 per step."""
+    """Return a call's autograd sequence number; as in PyTorch, the numbers continue to rise from step to step."""
     return 10_000 * call.step + (call.call.sequence or 0)
 
 

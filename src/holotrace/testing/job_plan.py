@@ -1,8 +1,9 @@
-"""Simulate when the work of a training job runs; all times are on one true clock.
+"""Simulate when the calls and the device work of a training job run.
 
-The host of each rank makes calls one after another, and launches work ahead of its device. Work begins when its stream
-is free, its dependencies have ended, and its launch has reached the device. A collective begins on each rank when the
-rank arrives. It ends on all ranks at the same time, `duration_ns` after the last arrival.
+All times are true times, not the times that host clocks show. The host of each rank makes calls one after another, and
+launches work ahead of its device. Work begins when its stream is free, its dependencies have ended, and its launch has
+reached the device. A collective begins on each rank when the rank arrives. It ends on all ranks at the same time,
+`duration_ns` after the last arrival.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ FIRST_STEP = 10
 """Number of the first recorded step; during earlier steps, the profiler waited and warmed up."""
 
 OPERATOR_NS = 1_500
-"""Host time that an operator takes before it calls a nested operator, and again after that has returned."""
+"""Host time that an operator takes before it calls a nested operator, and again after the nested one returns."""
 
 LAUNCH_CALL_NS = 3_000
 """Host time of a launching call."""
@@ -99,7 +100,7 @@ class JobOptions:
 
 @dataclass(frozen=True)
 class HostClock:
-    """The clock of one host: at `BEGIN_NS`, it is `offset_ns` ahead of true time; it runs fast by `drift_ppb`."""
+    """The clock of one host: `offset_ns` ahead of true time at `BEGIN_NS`; it gains `drift_ppb` ns per second."""
 
     offset_ns: int = 0
     drift_ppb: int = 0
@@ -324,7 +325,7 @@ class _Meeting:
         self._sequences: dict[tuple[str, int], int] = {}
 
     def hold(self, one_per_rank: Sequence[PlannedWork]) -> None:
-        """Run a collective once in each process group of its kind, after all ranks have launched it."""
+        """Run a collective that all ranks have launched, either once in the group of all ranks or once per host."""
         group = one_per_rank[0].work.collective.group
         step = self._options.ranks if group == WORLD_GROUP else self._options.ranks_per_host
         for first in range(0, self._options.ranks, step):
@@ -343,5 +344,5 @@ class _Meeting:
         self.held.append(PlannedCollective(parts[0].work.collective.name, group, members, sequence, starts, end_ns))
 
     def _arrive(self, rank: int, part: PlannedWork) -> None:
-        """Delay the start of a rank's part until the previous collective on the same stream has ended."""
+        """Delay a rank's start of a collective until the previous collective on the same stream has ended."""
         part.start_ns = max(part.start_ns, self._machines[rank].free_ns[part.work.stream] + STREAM_GAP_NS)

@@ -20,7 +20,7 @@ SCHEMA = "holotrace.testing.job_truth/1"
 """Value of the key `schema`, which identifies truth files."""
 
 GAP_THRESHOLD_NS = 30_000
-"""Waits from launch to start count as `kernel_wait` if they are shorter than this, and as `other` if not."""
+"""Idle time between a launch and the start of its work counts as `kernel_wait` if shorter than this, else `other`."""
 
 _KINDS = ("computation", "communication", "memory")
 
@@ -47,7 +47,10 @@ class StepTruth:
 
 @dataclass(frozen=True)
 class CollectiveTruth:
-    """One collective: the rank that arrived last, and the true end. The ranks of the group are consecutive."""
+    """One collective: the rank that arrived last, and the true end.
+
+    The ranks of the group are consecutive, so the first and the last member define the group.
+    """
 
     collective: str
     group: str
@@ -63,7 +66,7 @@ class RankTruth:
     """The truth about one rank.
 
     window_ns             from the first start to the last end of device work
-    busy_ns, idle_ns      time within the window: with device work, and without
+    busy_ns, idle_ns      time within the window with device work, and without device work
     computation_ns, communication_ns, memory_ns
                           time with at least one computation, communication or memory operation
     overlap_ns            time with both computation and communication
@@ -156,7 +159,8 @@ def shown_works(rank_plan: RankPlan) -> list[ShownWork]:
 def state_lengths(works: Iterable[ShownWork]) -> Counter[frozenset[str]]:
     """Return how long each set of kinds of work ran at the same time; the empty set means idle time between work.
 
-    Between a start or end and the next one, the running work stays the same, so it is enough to count this work.
+    The set of running work changes only when work starts or ends, so it is enough to update a count of the running
+    work of each kind at these times.
     """
     changes = sorted(
         change for work in works for change in ((work.start_ns, 1, work.kind), (work.end_ns, -1, work.kind))

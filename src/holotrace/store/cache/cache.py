@@ -9,8 +9,8 @@ read the same trace at once, the slower process uses the entry of the faster one
 read it. If an entry does not match its checksums, the trace is read again.
 
 Several machines can share a cache at a URL: its entries are copied into the user's cache folder, and new entries
-are copied to the URL. Entries have the same names in both caches. The hash of the trace's path includes the user's id,
-except in the shared cache.
+are copied to the URL. The folder of an entry has the same name in both caches. In the user's cache, the hash of the
+trace's path also includes the user's id.
 """
 
 from __future__ import annotations
@@ -48,8 +48,8 @@ from holotrace.store.tables.checksums import TableSums
 logger = logging.getLogger("holotrace")
 
 CacheOption: TypeAlias = bool | str | Path | RemotePath
-"""True: the user's cache folder; "beside": `.holotrace_cache` in the trace's folder; a path: this folder; the URL of a
-folder: this folder, shared with others, in addition to the user's cache folder; False: no cache."""
+"""True: the user's cache folder; "beside": `.holotrace_cache` in the trace's folder; a path: the folder at this path;
+a URL: the folder at this URL, shared with others, and also the user's cache folder; False: no cache."""
 
 FOLDER_VARIABLE = "HOLOTRACE_CACHE_DIR"
 """Environment variable: the path or URL of the folder to use instead of the user's cache folder."""
@@ -70,7 +70,7 @@ class CacheWriteError(HolotraceError):
 
 @dataclass(frozen=True)
 class Cache:
-    """A folder for at most `limit_bytes` of entries (None: no limit); `shared` is the cache of several machines."""
+    """A folder for at most `limit_bytes` of entries (None: no limit); `shared` is a cache that machines share."""
 
     folder: Path
     limit_bytes: int | None = None
@@ -121,7 +121,7 @@ class Cache:
         for folder, manifest in shared_manifests(self.shared / _home_name(source)):
             with suppress(KeyError, TypeError, DamagedEntryError, OSError):
                 stamp = Stamp(**manifest["stamp"])
-                if isinstance(source, Path):  # the stamp may be from another machine's copy, so compare bytes
+                if isinstance(source, Path):  # the stamp may describe another copy of the file, so compare bytes
                     stamp = replace(stamp, taken_ns=0)
                 kept = Entry("", "", manifest["content_hash"], MemoryTables({}), stamp=stamp)
                 if kept.is_of(source, content_hash):
@@ -186,7 +186,7 @@ class Cache:
             return []
 
     def _tidy(self, home: Path, *, keep: Entry) -> None:
-        """Remove outdated entries and leftovers, ignoring errors."""
+        """Remove outdated entries of the trace and files of killed processes, and limit the size of the cache."""
         with suppress(OSError):
             folders = list(home.iterdir())
             remove_left_behind(folders)
@@ -210,7 +210,7 @@ def _home_name(source: Location, *, user: str = "") -> str:
 
 
 def _user() -> str:
-    """Return a suffix for paths: a NUL, which no path contains, and the user id; empty if there are no user ids."""
+    """Return a suffix for paths: a NUL, which no path contains, and the user id; empty on systems without user ids."""
     return f"\0{os.getuid()}" if hasattr(os, "getuid") else ""
 
 
@@ -232,7 +232,7 @@ def _sums_of(folder: Path) -> dict[str, TableSums]:
 def _temporary_folder(home: Path) -> Iterator[Path]:
     """Create a private folder in `home`, and remove it afterwards unless it was renamed."""
     temporary = home / temporary_name()
-    try:  # the folder is created inside the block, because Ctrl-C may interrupt its creation
+    try:  # also creates the folder, so that it is removed if Ctrl-C interrupts its creation
         with _write_errors(home.parent):
             home.parent.mkdir(parents=True, exist_ok=True)
             _make_folder(temporary)

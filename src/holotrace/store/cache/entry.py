@@ -77,9 +77,10 @@ class Stamp:
         return cls(status.size, mtime_ns, taken_ns, status.etag, status.changed_ns, status.inode)
 
     def surely_same_as(self, now: Stamp) -> bool:
-        """Return whether the file is surely unchanged, judging by its version or, if it has none, by its times.
+        """Return whether the file is surely unchanged, judging by its `etag` or, without one, by its times.
 
-        Recent times prove nothing, because the file may have changed again within their resolution.
+        If the file was changed just before its stamp was taken, its times prove nothing, because it may have changed
+        again within their resolution.
         """
         if self.etag or now.etag:
             return (self.size, self.etag) == (now.size, now.etag)

@@ -14,8 +14,8 @@ from holotrace.store.cache.entry import MANIFEST
 
 _SWEEP_SHARE = 16
 """A cache above its limit shrinks to 15/16 of the limit in one go, and a process adds at most 1/16 of the limit before
-it checks the size of the cache again. Adding up all entries after each addition would take quadratic time for jobs with
-many ranks.
+it checks the size of the cache again. Adding up the sizes of all entries whenever an entry is added would take
+quadratic time for jobs with many ranks.
 """
 
 _GROUP_AND_OTHERS = 0o077
@@ -32,7 +32,10 @@ class _Kept:
 
 
 def make_room(folder: Path, limit_bytes: int | None, *, keep: Path | None) -> None:
-    """Remove leftovers, and old entries if the cache exceeds the limit; most calls only count the new entry's bytes."""
+    """Remove files of killed processes and, if the cache exceeds its limit, the least recently used entries.
+
+    Most calls only add the size of the new entry to a running total.
+    """
     added = 0 if keep is None else _kept(keep).byte_count
     room = _room_bytes.get((folder, limit_bytes), 0) - added
     if room < 0:

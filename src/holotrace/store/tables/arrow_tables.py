@@ -95,7 +95,7 @@ class FolderTables:
             return pl.DataFrame([chunked.pop(0).rechunk() for _ in columns])
 
     def read_events(self, columns: Sequence[str], kinds: Sequence[int], names: pl.Series | None = None) -> pl.DataFrame:
-        """Return `columns` of the events of these kinds and names, without loading the columns of all events.
+        """Return `columns` of the events of these kinds and names, without loading the other events.
 
         Raises:
             DamagedTableError: the file is missing or was changed.

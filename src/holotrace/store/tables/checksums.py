@@ -68,7 +68,7 @@ def checksum(data: bytes) -> str:
 
 
 def sealed(content: Mapping[str, Any], *, indent: int | None = None) -> bytes:
-    """Return a JSON object that begins with the checksum of the bytes after it."""
+    """Return a JSON object that begins with the checksum of its remaining bytes."""
     text = json.dumps(content, indent=indent)[1:].encode()
     return _SEAL.format(checksum(text)).encode() + text
 

@@ -123,7 +123,7 @@ def _readable(values: pl.Series, table: str, column: Column, strings: pl.Series)
 
 @dataclass(frozen=True)
 class StoredTable:
-    """The expected rows, length and checksum of a table's file."""
+    """The expected number of rows, length and checksum of a table's file."""
 
     rows: int
     byte_count: int
@@ -131,7 +131,7 @@ class StoredTable:
 
     @classmethod
     def from_json(cls, raw: Mapping[str, Any]) -> StoredTable:
-        """Restore an object from its `vars`.
+        """Restore an object from the dict that `vars` returned for it.
 
         Raises:
             KeyError, TypeError, ValueError: `raw` lacks a key, or a value has the wrong type.
@@ -209,7 +209,7 @@ class ParquetTables(Tables):
         return pl.Enum(self.read("strings", ["text"])["text"])
 
     def put(self, name: str, target: Path) -> None:
-        """Link the file of a table to `target`, a local path, or copy it there.
+        """Create a link to the file of a table at the local path `target`, or copy the file there.
 
         Raises:
             DamagedTableError: the file is missing or was changed.

@@ -1,1 +1,1 @@
-"""Simulates pairs of training jobs: one slowed by a mistake, the other the same job without the mistake."""
+"""Simulates pairs of training jobs: one job is slowed by a mistake, and the other is the same job without it."""

@@ -1,4 +1,4 @@
-"""Simulate operations of a careless script that make the host wait for the device."""
+"""Simulate careless operations of a script, most of which make the host wait for the device."""
 
 from __future__ import annotations
 

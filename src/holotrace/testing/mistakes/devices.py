@@ -44,7 +44,7 @@ class GpuModel:
         return size / (self.bandwidth_gb_per_s * 0.82) + _FULL_GRID_NS
 
     def copy_ns(self, size: float, *, pageable: bool = False) -> float:
-        """Return how long a copy from or to the host takes; the driver copies pageable memory twice."""
+        """Return how long a copy from or to the host takes; pageable memory is slower, as it is copied twice."""
         return size / (self.pcie_gb_per_s / 4 if pageable else self.pcie_gb_per_s) + 1_000
 
     def properties(self, ordinal: int) -> dict[str, Any]:

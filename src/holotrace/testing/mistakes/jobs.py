@@ -20,7 +20,7 @@ from holotrace.testing.planted.rank_course import Meetings
 
 _COMPRESSION_LEVEL = 1
 _STEPS_NS: dict[str, float] = {}
-"""Cached results of `step_ns_of`; the keys are the texts of the options."""
+"""Cached results of `step_ns_of`, keyed by the `repr` of the options."""
 
 
 def step_ns_of(options: JobOptions) -> float:
@@ -47,7 +47,7 @@ class TrainingJob:
 
     @cached_property
     def times_ns(self) -> npt.NDArray[np.int64]:
-        """The times of all points of the simulation."""
+        """The time of each point in the simulated `Course`."""
         return self._course.times()
 
     @cached_property
