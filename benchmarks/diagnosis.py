@@ -181,7 +181,7 @@ SAME_MISTAKE = {
     ("late_rank", "data_loading"),
     ("graph_breaks", "slow_function"),
 }
-"""Pairs of rules: the first describes the planted mistake; the second finds part of it, such as a slow function on a late rank."""
+"""Pairs of rules: the second may report part of the mistake that the first was planted for, such as a slow function on a late rank."""
 
 WITHOUT_COST = ("memory_limit", "fragmentation", "host_falls_behind", "data_parallel")
 """Rules for mistakes that cost no time yet, or whose cost is unknown."""

@@ -66,7 +66,7 @@ def _is_late_by_chance(evidence: JobEvidence, rank: int) -> bool:
     Equal ranks take turns at random: in each step, each of them is equally likely to be the latest.
     """
     delays = delays_of(evidence, rank)
-    if delays.is_empty() or _explains_half(evidence, rank, delays):
+    if delays.is_empty() or function_alone(evidence, rank, _cost_per_step(evidence, delays)) is not None:
         return False
     words = explained(evidence, delays)[1]
     latest = _latest_ranks(evidence)
@@ -75,11 +75,10 @@ def _is_late_by_chance(evidence: JobEvidence, rank: int) -> bool:
     return is_unclear and late < steps and _chance(late, steps, len(evidence.ranks)) >= _CHANCE
 
 
-def _explains_half(evidence: JobEvidence, rank: int, delays: pl.DataFrame) -> bool:
-    """Return whether a function that only this rank runs takes at least half as long as the rank's delays."""
-    cost_ns = delays.group_by("waiting_rank").agg(pl.col("cost_ns").sum())["cost_ns"].max()
-    steps = steps_of(evidence.results["wait_causes"])
-    return any(2 * time_ns * steps >= cost_ns for time_ns in functions_alone(evidence, rank).values())  # type: ignore[operator]
+def _cost_per_step(evidence: JobEvidence, delays: pl.DataFrame) -> float:
+    """Return how long the rank that waits longest waits for these delays in a step."""
+    costs: list[int] = delays.group_by("waiting_rank").agg(pl.col("cost_ns").sum())["cost_ns"].to_list()
+    return max(costs) / steps_of(evidence.results["wait_causes"])
 
 
 def _latest_ranks(evidence: JobEvidence) -> list[int]:
@@ -95,6 +94,11 @@ def _chance(late: int, steps: int, ranks: int) -> float:
     ways = sum(comb(steps, count) * (ranks - 1) ** (steps - count) for count in range(late, steps + 1))
     likelihood: float = ranks * ways / ranks**steps
     return min(1.0, likelihood)
+
+
+def function_alone(evidence: JobEvidence, rank: int, cost_ns: float) -> str | None:
+    """Return the longest function that only this rank runs, if it takes at least half of `cost_ns` per step."""
+    return next((name for name, time_ns in functions_alone(evidence, rank).items() if 2 * time_ns >= cost_ns), None)
 
 
 def functions_alone(evidence: JobEvidence, rank: int) -> dict[str, int]:

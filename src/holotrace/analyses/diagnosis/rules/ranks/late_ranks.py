@@ -13,7 +13,14 @@ from holotrace.analyses.diagnosis.job_evidence import JobEvidence
 from holotrace.analyses.diagnosis.rule import JobCase, JobRule, Place, RankCase, Said
 from holotrace.analyses.diagnosis.rules.known_names import LOCKS, WRITES
 from holotrace.analyses.diagnosis.rules.needs import needs_results
-from holotrace.analyses.diagnosis.rules.ranks.blame import blamed, delays_of, explained, functions_alone, has_same_work
+from holotrace.analyses.diagnosis.rules.ranks.blame import (
+    blamed,
+    delays_of,
+    explained,
+    function_alone,
+    functions_alone,
+    has_same_work,
+)
 from holotrace.analyses.diagnosis.rules.ranks.experts import WORK
 from holotrace.analyses.diagnosis.rules.ranks.mean_costs import steps_of, wait_count
 from holotrace.analyses.diagnosis.rules.ranks.uneven_inputs import MORE_CALLS
@@ -42,8 +49,7 @@ def late_ranks(evidence: JobEvidence) -> Iterator[JobCase]:
         sums = mine.group_by("waiting_rank").agg(pl.col("cost_ns").sum()).sort("waiting_rank")
         costs = {rank: cost_ns * once.get(rank, 1.0) / steps for rank, cost_ns in sums.iter_rows()}
         alone = functions_alone(evidence, row["rank"])
-        function = next(iter(alone), None)
-        explains = function is not None and 2 * alone[function] >= max(costs.values())
+        function = function_alone(evidence, row["rank"], max(costs.values()))
         words: dict[str, Any] = {
             "rank": row["rank"],
             "fraction": fraction,
@@ -52,7 +58,7 @@ def late_ranks(evidence: JobEvidence) -> Iterator[JobCase]:
             ),
             "has_devices": any(known.numbers.busy_ns is not None for known in evidence.ranks.values()),
             **how_often,
-            **(_of_function(str(function), _innermost(alone)) if explains else {}),
+            **(_of_function(function, _innermost(alone)) if function else {}),
             "lines": [*alone, *filter(None, [cause["frame"]])],
         }
         yield JobCase(
@@ -63,7 +69,7 @@ def late_ranks(evidence: JobEvidence) -> Iterator[JobCase]:
             str(row["rank"]),
             Place(
                 module=cause["module"],
-                source_line=function if explains else cause["frame"],
+                source_line=function or cause["frame"],
                 at_ns=min(mine["first_ns"].drop_nulls().to_list(), default=None),
             ),
             words,
