@@ -173,7 +173,7 @@ def test_a_report_shows_the_file_that_fails_late(job, tmp_path) -> None:
     """The output and the report start with a warning about the unreadable file; the verdict on other ranks follows."""
     (Path(job) / "rank7.json").write_text('[{"no": "event"}]', encoding="utf-8")
     lines = run("report", job, "-o", str(tmp_path / "r.html")).splitlines()
-    doubt = "1 file could not be read and is missing here: rank7.json (is not a profiler trace: none of its elements is an event)."
+    doubt = "1 file could not be read and is left out: rank7.json (is not a profiler trace: none of its elements is an event)."
     assert lines[0] == doubt
     assert lines[1].startswith("The recording takes")
     page = (tmp_path / "r.html").read_text(encoding="utf-8")
@@ -198,7 +198,7 @@ def test_a_summary_begins_with_problems_of_the_files(job) -> None:
     lines = run("summary", job).splitlines()
     assert "do not look like one job: the world sizes are " in lines[0]
     assert lines[1].startswith("Rank 0's file is cut off after ")
-    assert lines[2] == "1 file could not be read and is missing here: rank3.json (not a profiler trace: an empty file)."
+    assert lines[2] == "1 file could not be read and is left out: rank3.json (not a profiler trace: an empty file)."
     assert lines[3].startswith("These files belong to 2 different jobs, so no single verdict applies to all of them; ")
     assert "The numbers behind this" not in "\n".join(lines)
     assert run("diagnose", job).splitlines()[1:] == lines[:4]

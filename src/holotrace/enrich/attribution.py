@@ -2,7 +2,7 @@
 
 An analysis with the option `compat` takes these facts from an `Attribution`. The methods here return holotrace's
 numbers; `holotrace.enrich.tensorboard_plugin.attribution` overrides the methods for which the plugin's numbers differ,
-and `holotrace.enrich.compat` chooses between the two.
+and `holotrace.enrich.compat` chooses between holotrace's numbers and the plugin's.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from holotrace.store.trace import RankTrace
 
 @dataclass(frozen=True)
 class Attribution:
-    """holotrace's attribution; it has no fields, so it can be pickled, and all instances are equal."""
+    """Returns holotrace's own numbers; it has no fields, so it can be pickled, and all instances are equal."""
 
     # The host: how calls nest, and which work they cause
 
@@ -49,7 +49,7 @@ class Attribution:
         return node_times(rank_trace)
 
     def device_owner(self, rank_trace: RankTrace) -> pl.DataFrame:
-        """Return the node that caused each piece of device work; see `holotrace.enrich.host.host_nodes.device_owner`."""
+        """Return the node that caused each item of device work; see `holotrace.enrich.host.host_nodes.device_owner`."""
         return device_owner(rank_trace)
 
     def operator_stacks(self, rank_trace: RankTrace) -> OperatorStacks:
@@ -57,11 +57,11 @@ class Attribution:
         return operator_stacks(rank_trace)
 
     def counted_operators(self, nodes: pl.DataFrame) -> pl.DataFrame:
-        """Return the nodes to count in the operator tables, in the order that `is_eligible` relies on."""
+        """Return the nodes to count in the operator tables; `is_eligible` may rely on their order."""
         return nodes.filter("is_counted")
 
     def is_eligible(self) -> pl.Expr:
-        """Return an aggregation over an operator's calls: true if tensor cores could do the work of at least one of them."""
+        """Return an expression over an operator's calls: whether tensor cores could do the work of any of the calls."""
         return pl.col("is_tensor_core_eligible").any()
 
     def is_tensor_core_eligible(self, names: pl.Series) -> pl.Series:
@@ -69,7 +69,7 @@ class Attribution:
         return is_tensor_core_eligible(names)
 
     def input_shapes(self, texts: pl.Series) -> pl.Series:
-        """Return the input shapes in the format to show; null if not recorded."""
+        """Return the input shapes in the format in which they are shown; null if not recorded."""
         return texts
 
     def module_times(self, rank_trace: RankTrace) -> ModuleTimes:
@@ -87,7 +87,7 @@ class Attribution:
         return kernels
 
     def listed_launches(self, kernels: pl.DataFrame) -> pl.DataFrame:
-        """Return the kernels for the table of launch shapes, each with its operator; null if unknown."""
+        """Return the kernels for the table of launch shapes, each with its operator (null if unknown)."""
         return kernels
 
     def mean_by_duration(self, column: str) -> pl.Expr:
@@ -107,7 +107,7 @@ class Attribution:
     # Steps
 
     def check_annotation(self, annotation: str | None) -> None:
-        """Raise an error if this annotation cannot be used in place of steps; here, every annotation can."""
+        """Raise an error if this annotation cannot be used in place of steps; holotrace accepts any annotation."""
 
     def step_windows(self, rank_trace: RankTrace, annotation: str | None = None) -> pl.DataFrame:
         """Return the steps, extended to the end of the work they launched: window, start_ns, end_ns; in time order."""
@@ -202,7 +202,7 @@ class Attribution:
 
         Args:
             nodes: the host trees.
-            _: memory events with the row of their node.
+            _: memory events, each with the row of its host node.
             window: the window.
         """
         return nodes.filter(window.touches())

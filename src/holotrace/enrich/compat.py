@@ -8,11 +8,11 @@ from holotrace.enrich.attribution import Attribution
 from holotrace.errors import InvalidOptionError
 
 Compat: TypeAlias = Literal["torch_tb_profiler"]
-"""A tool whose numbers an analysis can reproduce: PyTorch's TensorBoard plugin, as in the last version of its source."""
+"""A tool whose numbers an analysis can reproduce: PyTorch's TensorBoard plugin, in the last version of its source."""
 
 
 def attribution_of(compat: Compat | None) -> Attribution:
-    """Return the attribution for the option `compat`; None selects holotrace's.
+    """Return the attribution that the option `compat` selects; None selects holotrace's own attribution.
 
     Raises:
         InvalidOptionError: `compat` is neither None nor a known value.

@@ -80,7 +80,7 @@ def test_an_exact_name_has_priority_over_a_part_of_a_name() -> None:
         ({"annotation": "qqqq"}, "no annotation or operator 'qqqq'; no name is similar"),
         ({"annotation": "forward", "instance": 3}, "has 3 instances of 'forward', numbered from 0"),
         ({"annotation": "forward", "instance": -1}, "has 3 instances of 'forward'"),
-        ({"annotation": "forward", "instance": (2, 1)}, "the first instance must come before the last"),
+        ({"annotation": "forward", "instance": (2, 1)}, "the first instance must not come after the last"),
         ({"instance": 6}, "has no step 6; its 3 steps are: 7, 8, 9"),
         ({"instance": (7, 10)}, "has no step 10; its 3 steps are: 7, 8, 9"),
         ({"annotation": "", "instance": 0}, "no steps to choose from"),

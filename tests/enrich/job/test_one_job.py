@@ -213,7 +213,7 @@ def test_a_file_that_cannot_be_read_is_named(tmp_path, name, content) -> None:
     job().write(tmp_path)
     (tmp_path / name).write_bytes(content)
     (sentence,) = opened(tmp_path)
-    assert sentence.startswith(f"1 file could not be read and is missing here: {name} (")
+    assert sentence.startswith(f"1 file could not be read and is left out: {name} (")
     assert str(tmp_path) not in sentence
 
 

@@ -368,7 +368,7 @@ def test_the_overview_begins_with_problems_of_the_files(tmp_path) -> None:
     first, cut, unreadable, verdict, *_ = texts(WebClient(tmp_path).part("?view=overview", "verdict"))
     assert (first, verdict) == ("Before you read on", "Verdict")
     assert cut.startswith("Rank 1's file is cut off after ")
-    assert unreadable.startswith("1 file could not be read and is missing here: rank2.json (")
+    assert unreadable.startswith("1 file could not be read and is left out: rank2.json (")
 
 
 class CountedPool(InProcessExecutor):

@@ -9,7 +9,7 @@ ALIGNED_CLOCKS = "aligned clocks"
 SHORTEST_DURATION = "shortest duration"
 
 LARGEST_CLOCK_ERROR = 0.1
-"""A transfer is timed on several hosts' clocks only if their error is at most this fraction of the transfer's time."""
+"""Times on clocks of different hosts are compared only if the error is at most this fraction of the transfer time."""
 
 _DURATION = pl.col("end_ns") - pl.col("start_ns")
 _START, _END = pl.col("aligned_start_ns"), pl.col("aligned_end_ns")
@@ -32,8 +32,8 @@ def arrivals(calls: pl.DataFrame) -> pl.DataFrame:
         transfer  the shortest d, an upper bound: it may include waiting for a rank that was not recorded
 
     Args:
-        calls: matched calls of all ranks, with instance and group_size, start_ns and end_ns on the clock of the rank,
-            and the columns of `Clocks.aligned`.
+        calls: matched calls of all ranks: instance, group_size, start_ns and end_ns (both on the rank's clock), and the
+            columns that `Clocks.aligned` adds.
 
     Returns:
         The rows of `calls` in their order, and:

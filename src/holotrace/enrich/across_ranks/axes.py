@@ -15,8 +15,8 @@ from typing import Literal, NamedTuple, TypeAlias
 import polars as pl
 
 AXES = ("pp", "tp", "cp", "ep", "fsdp", "dp", "world", "unknown")
-"""Pipeline, tensor, context, expert, fully sharded data and data parallel; `world` is the group of all ranks if the job
-also has other axes.
+"""The axes: pipeline, tensor, context and expert parallel, fully sharded data parallel, and data parallel. `world` is
+the group of all ranks if the job also has other axes.
 
 If several axes communicate at once, exposed time is assigned to the first of them in this list. Axes whose
 communication blocks the next layer come before axes whose communication only blocks the optimizer.
@@ -29,7 +29,8 @@ Exchange = Literal["in turn", "ring", "undecided", "unknown"]
 
     in turn    in a step, ranks mostly send only after receiving, like all pipeline stages except the first
     ring       three or more ranks; each receives, and sends to exactly one rank, mostly before it receives
-    undecided  in turn or ring: two ranks send to each other at once, or ranks in a circle send one after the other
+    undecided  either `in turn` or `ring`: two ranks send to each other at once, or ranks in a circle send one after
+               the other
     unknown    no send or receive is known
 """
 
@@ -45,8 +46,10 @@ _NAMES = tuple(
     )
 )
 _PART_OF = {"dp": {"fsdp"}, "cp": {"fsdp", "dp"}, "ep": {"fsdp", "dp", "tp"}}
-"""If a description names a key and one of its values, the key is dropped: `mesh_dp_shard` names only the axis fsdp, and
-"data parallel with context parallel" and "expert data parallel" name only dp.
+"""For each axis, the axes that take its place if a description matches the patterns of both.
+
+`mesh_dp_shard` matches the patterns of dp and fsdp, but names only the axis fsdp. "data parallel with context parallel"
+and "expert data parallel" name only dp.
 """
 
 FSDP_ANNOTATION = r"^FSDP::"
@@ -60,7 +63,7 @@ DDP_ANNOTATION = r"^DistributedDataParallel\.forward$"
 """Source: https://github.com/pytorch/pytorch/blob/main/torch/nn/parallel/distributed.py"""
 
 _EXCHANGES: tuple[Exchange, ...] = ("in turn", "undecided", "ring")
-"""If groups of an axis send and receive in different orders, the order that is first in this list is used for all."""
+"""If groups of an axis send and receive in different orders, the axis gets the order that comes first in this list."""
 
 _DEFAULT_GROUP = "default_pg"
 _PURPOSES = {
@@ -73,9 +76,13 @@ _SETUP = frozenset({"barrier", "broadcast", "gather", "scatter", "unknown"})
 
 MOST_BESIDE_GRADIENTS = 0.05
 LEAST_OF_LAYERS = 0.25
-"""Ranks that split layers among themselves (tensor parallel) request about half of the all-reduced bytes in the
-forward pass, or a third with activation checkpointing. Replicas reduce gradients in or after the backward pass, and at
-most a few small tensors in the forward pass."""
+"""Which fraction of the all-reduced bytes a group requests in the forward pass: at most the first value if the group is
+data parallel, and at least the second value if it is tensor parallel.
+
+Tensor parallel ranks request about half of these bytes in the forward pass, or a third with activation checkpointing.
+Data parallel ranks reduce gradients in or after the backward pass; in the forward pass, they reduce at most a few small
+tensors.
+"""
 
 
 class Use(NamedTuple):
@@ -190,9 +197,13 @@ def axes_of_groups(groups: pl.DataFrame, uses: Mapping[int, Use]) -> dict[int, A
     """Return {group: its axis}.
 
     If the description of a group names an axis, the group has this axis. All other groups of equal size and stride
-    share one axis. If the descriptions of groups of this size and stride name exactly one axis, it is this axis. If
-    they name none or several, it is the axis that fits the collectives of the groups without a named axis. The default
-    group is `world` if the job has other axes; otherwise it gets an axis like any other group.
+    share one axis:
+
+    - If the descriptions of groups of this size and stride name exactly one axis, the other groups have the same axis.
+    - If the descriptions name no axis or several axes, the shared axis is the one that fits the collectives of the
+      groups without a named axis.
+
+    The default group is `world` if the job has other axes; otherwise it gets an axis like any other group.
 
     Args:
         groups: `Matching.groups`.

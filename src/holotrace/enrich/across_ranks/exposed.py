@@ -27,9 +27,8 @@ def divided_among_calls(exposed: pl.DataFrame, calls: pl.DataFrame, priority: Se
     """Assign every exposed nanosecond of a rank to one call, which either waits or transfers at that time.
 
     If calls of several axes run at the same time, the time is assigned to the first axis in `priority`. Within an axis,
-    calls that transfer have precedence over calls that wait, and earlier calls over later ones. So the times of all
-    calls add up to the exposed time. It is unknown whether a call without a counterpart waits or transfers, so its time
-    is reported as unmatched.
+    calls that transfer have precedence over calls that wait, and earlier calls over later ones. It is unknown whether a
+    call without a counterpart waits or transfers, so its time is reported as unmatched.
 
     Args:
         exposed: disjoint ranges of one rank: start_ns, end_ns, step.
@@ -38,8 +37,8 @@ def divided_among_calls(exposed: pl.DataFrame, calls: pl.DataFrame, priority: Se
         priority: all axes.
 
     Returns:
-        row, step, wait_ns, transfer_ns and unmatched_ns, one row per call and step; time that no call covers is
-        added to unmatched_ns, in rows with `row` null.
+        row, step, wait_ns, transfer_ns and unmatched_ns, one row per call and step. Exposed time that no call covers
+        is added to unmatched_ns, in rows whose `row` is null, so all times add up to the exposed time.
     """
     pieces = _pieces(calls, priority)
     edges = [table[name].to_numpy() for table in (exposed, pieces) for name in ("start_ns", "end_ns")]
@@ -54,8 +53,11 @@ def divided_among_calls(exposed: pl.DataFrame, calls: pl.DataFrame, priority: Se
 
 
 PARTS = ("transfer_ns", "wait_ns", "unmatched_ns")
-"""The parts of exposed time. Where calls of one axis overlap, they may be in different parts; the time then counts towards
-the part that comes first in this list, so it counts as transfer if any call transfers."""
+"""The parts of exposed time.
+
+If calls of one axis overlap, for example one that transfers and one that waits, the time is added to the part that
+comes first in this list.
+"""
 
 _TRANSFER, _WAIT, _UNMATCHED = range(len(PARTS))
 _NO_CALL = pl.DataFrame({"row": [None], "part": [_UNMATCHED]}, {"row": pl.Int64, "part": pl.Int32})
@@ -94,7 +96,10 @@ def _painted(bounds: Int64Array, pieces: pl.DataFrame) -> Int64Array:
 
 
 def _segments_of(exposed: pl.DataFrame, bounds: Int64Array) -> tuple[Int64Array, Int64Array]:
-    """Return the exposed segments between consecutive bounds, and the row of `exposed` that contains each segment."""
+    """Return the numbers of the exposed segments, and the row of `exposed` that contains each segment.
+
+    Segment i is the time from bound i to bound i + 1.
+    """
     first = np.searchsorted(bounds, exposed["start_ns"].to_numpy())
     counts = np.searchsorted(bounds, exposed["end_ns"].to_numpy()) - first
     row = np.repeat(np.arange(len(counts)), counts)

@@ -29,15 +29,15 @@ _BEFORE_ALL = np.iinfo(np.int64).min
 def in_forward(rank_trace: RankTrace, asked_ns: pl.Series) -> pl.Series:
     """Return whether the host requests each call in a forward pass.
 
-    It does if a backward pass of the same step begins after the request, and none is running at this time.
+    A request is in a forward pass if no backward pass is running at this time, and one begins later in the same step.
 
     Args:
         rank_trace: the rank.
         asked_ns: when the host requested each call, in any order; null if unknown.
 
     Returns:
-        `in_forward`, bool: null outside steps (unless the request is in a backward pass) and in steps without a
-        backward pass.
+        `in_forward`, bool: false if the request is in a backward pass; otherwise null if it is outside all steps, or in
+        a step without a backward pass.
     """
     passes, within = _backward(rank_trace), windows(rank_trace)
     if not len(passes[0]):

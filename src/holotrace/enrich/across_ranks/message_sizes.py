@@ -25,7 +25,7 @@ def message_bytes() -> pl.Expr:
         send, recv, send_recv             S = in on the sender and out on the receiver
         barrier                           null: a barrier moves no data
 
-    The expression reads the columns family, in_bytes, out_bytes and group_size; it is null if sizes were not recorded.
+    The expression reads `family`, `in_bytes`, `out_bytes` and `group_size`; it is null if sizes were not recorded.
     """
     given, received = pl.col("in_bytes"), pl.col("out_bytes")
     return (
@@ -54,7 +54,7 @@ def bus_factor() -> pl.Expr:
         broadcast, reduce, send, recv, send_recv                                 1
 
     The factors are right for rings and trees. If a switch reduces the data (NVLink SHARP), less data moves, so the
-    computed bandwidth may exceed the bandwidth of the link. The expression reads the columns family and group_size.
+    computed bandwidth may exceed the bandwidth of the link. The expression reads `family` and `group_size`.
     """
     others = (_RANKS - 1) / _RANKS
     return (

@@ -26,8 +26,8 @@ from holotrace.store.derived import derived, derived_under_rules
 from holotrace.store.trace import RankTrace
 
 _SCANNED_LENGTH = 1_000
-"""Patterns search only this many characters of a name: the traced program chooses the names, so they may be very
-long."""
+"""Only this many characters of a name are searched for patterns, because the traced program chooses the names, and they
+may be very long."""
 
 HOST_COLLECTIVE = r"^(gloo|mpi|ucc):\w"
 """Annotations of collectives that the host itself performs; `nccl:` annotations only launch collectives."""
@@ -67,7 +67,7 @@ POINT_TO_POINT = ("send", "recv")
 """Calls between two ranks."""
 
 IS_POINT_TO_POINT = pl.col("family").is_in(POINT_TO_POINT)
-"""Whether an operation is between two ranks, so the other ranks of the group need not wait for it."""
+"""Whether an operation is between two ranks; if so, the other ranks of the group need not wait for it."""
 
 COLLECTIVE_CALL = r"^(nccl|rccl|xccl|hccl|mccl|cncl|ucc|mpi|gloo):(\w+)"
 """Matches PyTorch's annotation of a host range that launches a collective on a device or performs it on the host."""
@@ -101,7 +101,7 @@ def communication(rank_trace: RankTrace) -> pl.DataFrame:
         asked_ns             int64   when the host requested the call; null if before the recording
         name                 str     name of the kernel or annotation
         recorded_collective  str     name of the collective in the args, such as `allreduce`; null if missing
-        family               str     `collective_family` of recorded_collective, else of name; else `unknown`
+        family               str     collective that recorded_collective or, failing that, name shows; else `unknown`
         dtype                str     recorded name of the element type; null if unknown
         byte_count           int64   bytes that this rank contributes; null if unknown
         group                str     name that is equal on all ranks of the process group; null if unknown
@@ -146,7 +146,7 @@ def _on_devices(rank_trace: RankTrace) -> pl.DataFrame:
 
 
 def _described_by(rank_trace: RankTrace, rows: pl.DataFrame) -> pl.Series:
-    """Return the event that describes each kernel: the kernel if it has args, else the host call around its launch."""
+    """Return the event that describes each kernel: the kernel if it has args, or the host call around its launch."""
     described = rank_trace.table("collectives", ["event_index"])["event_index"]
     is_silent = ~rows["event_index"].is_in(described.implode())
     kernels = rows["event_index"].to_frame("described_index").with_row_index("row")
@@ -160,7 +160,10 @@ def _described_by(rank_trace: RankTrace, rows: pl.DataFrame) -> pl.Series:
 
 
 def _host_calls(rank_trace: RankTrace, described: pl.Series) -> pl.DataFrame:
-    """Return the host calls that describe collectives: those with args, else those named like collectives."""
+    """Return the host calls that describe collectives.
+
+    These are the calls that have args or, if no call has args, the calls that are named like collectives.
+    """
     events = _host_ranges(rank_trace)
     with_args = events.filter(pl.col("event_index").is_in(described.implode()))
     return with_args if len(with_args) else _named(rank_trace, events, COLLECTIVE_CALL)
@@ -273,7 +276,7 @@ def host_collectives(rank_trace: RankTrace) -> pl.DataFrame:
 
 
 def _family_of(*names: pl.Series) -> pl.Series:
-    """Return the family of each row, from the first of the row's names that shows a family."""
+    """Return the family of each row, from the first of its names that shows a family; `unknown` if no name does."""
     told = pl.DataFrame(
         [answers(texts.fill_null(""), collective_family, pl.String).alias(str(n)) for n, texts in enumerate(names)]
     )

@@ -1,6 +1,6 @@
-"""Finds how all-to-alls divide their rows among the ranks of the group, from the recorded split sizes.
+"""Derives from the recorded split sizes how an all-to-all divides its rows among the ranks of its group.
 
-PyTorch records an empty list if all parts are equal:
+PyTorch records an empty list of split sizes if every rank gets the same number of rows:
 https://github.com/pytorch/pytorch/blob/main/torch/csrc/distributed/c10d/ProcessGroupNCCL.cpp (alltoall_base)
 """
 
@@ -26,7 +26,7 @@ def splits() -> list[pl.Expr]:
 
     Reads family, in_split_sizes (text), in_elements, out_elements, byte_count and position (of the rank in its group).
     """
-    # Mask the text before it is parsed, because polars keeps the numbers of a list that is set to null.
+    # Set unusable text to null before it is parsed: if a parsed list is set to null, polars keeps its numbers.
     whole = pl.when(_IS_ALL_TO_ALL & _IS_WHOLE).then(_TEXT)
     sizes = whole.str.extract_all(r"\d+").cast(pl.List(pl.Int64))
     total = sizes.list.sum()
@@ -37,10 +37,10 @@ def splits() -> list[pl.Expr]:
 
 
 def _is_even() -> pl.Expr:
-    """Return whether the parts are equal.
+    """Return whether every rank gets the same amount.
 
     Some versions also record an empty list if the parts are given as a list of tensors, although the tensors may differ
-    in size. So an empty list means equal parts only if input and output have the same size.
+    in size. So an empty list is taken to mean equal parts only if input and output have the same size.
     """
     count = _SIZES.list.n_unique()
     is_empty = _TEXT.str.contains(r"^\s*\[?\s*\]?\s*$")

@@ -96,11 +96,12 @@ def _launches(rank_trace: RankTrace, activities: WindowActivities) -> GraphEdges
 def _is_unknown(
     rank_trace: RankTrace, activities: WindowActivities, rows: _Rows, calls: _Rows
 ) -> npt.NDArray[np.bool_]:
-    """Return, for each of these rows, whether the work may have waited for work launched before the recording.
+    """Return, for each of these rows, whether it may have waited for other work, launched before the recording.
 
-    This is possible if the work begins long after its launch, is the first recorded work of its stream (even outside
-    the window), and was launched before the host first waited for the whole device. But if recorded work keeps the
-    device busy for most of the time between launch and start, the wait is attributed to the recorded work.
+    This is possible if a row meets three conditions: it begins long after its launch; no earlier work was recorded on
+    its stream, even outside the window; and it was launched before the host first waited for the whole device. But if
+    recorded work keeps the device busy for at least half of the time between launch and start, the wait is attributed
+    to the recorded work.
     """
     whole = rank_trace.unselected
     start_ns, launched_ns = activities.column("start_ns")[rows], activities.column("end_ns")[calls]
@@ -137,8 +138,8 @@ def _busy_ns(rank_trace: RankTrace, device: int, start_ns: int, end_ns: int) -> 
 def _stream_order(activities: WindowActivities) -> list[GraphEdges]:
     """Return the edges between consecutive work on each stream.
 
-    Work that begins before the previous work on its stream has ended depends on the start of the previous work, and on
-    the end of whichever earlier work ended last before it began.
+    If work starts before the previous work on its stream has ended, one edge leads to it from the start of the previous
+    work. Another edge leads to it from the work on this stream that was the last to end before the start.
     """
     rows = np.flatnonzero(~activities.is_host)
     stream = activities.stream_number[rows]
@@ -164,7 +165,7 @@ def _stream_order(activities: WindowActivities) -> list[GraphEdges]:
 
 
 def _last_ended(group: _Rows, start_ns: _Rows, end_ns: _Rows, wanted: _Rows) -> _Rows:
-    """Return, for each wanted row, the earlier row of its group that ended last before the wanted row began, or -1."""
+    """Return, for each wanted row, which row of its group was the last to end before it began; -1 if there is none."""
     in_order = np.sort(end_ns)
     width = len(end_ns) + 1  # build keys from positions, not from times, to keep them small
     ends = group * width + np.searchsorted(in_order, end_ns, side="right")
@@ -177,10 +178,10 @@ def _last_ended(group: _Rows, start_ns: _Rows, end_ns: _Rows, wanted: _Rows) -> 
 
 
 def _within_launches(activities: WindowActivities) -> GraphEdges:
-    """Return the edges within work that a single call launched, such as the launch of a CUDA graph.
+    """Return the edges between pieces of work that a single call launched, such as the kernels of a CUDA graph.
 
-    On each stream, the first work of the launch depends on other work of the same launch, on any stream: on whichever
-    ended last before this first work began.
+    An edge leads to the first piece of each stream. It begins at the piece of the same launch, on any stream, that was
+    the last to end before this first piece began.
     """
     launch = activities.launching_row
     rows = np.flatnonzero(launch >= 0)
@@ -237,9 +238,9 @@ def inferred_waits(rank_trace: RankTrace, activities: WindowActivities) -> Graph
 
 
 def _last_but_sends(rank_trace: RankTrace, activities: WindowActivities, rows: _Rows, late: _Rows) -> _Rows:
-    """Return, for each late row, the work on its device that ended last before the late row began.
+    """Return, for each late row, which work on its device was the last to end before it began; -1 if there is none.
 
-    Skip a send if other work ended at the same time.
+    If a send and other work ended last, at the same time, return the other work.
     """
     device = activities.column("device")[rows].astype(np.int64)
     start_ns, end_ns = activities.column("start_ns")[rows], activities.column("end_ns")[rows]
@@ -256,7 +257,7 @@ def _last_but_sends(rank_trace: RankTrace, activities: WindowActivities, rows: _
 
 
 def _previous_end_ns(activities: WindowActivities, rows: _Rows) -> _Rows:
-    """Return, for each of these rows, the end of the previous work on its stream, or else the start of the window."""
+    """Return when all earlier work on each row's stream has ended; the start of the window if there is none."""
     ends = pl.col("end_ns").cum_max().shift(1).over("device", "stream").fill_null(activities.window_start_ns)
     return activities.table[["device", "stream", "end_ns"]][rows].select(ends).to_series().to_numpy()
 

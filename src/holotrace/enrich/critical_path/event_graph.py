@@ -27,11 +27,13 @@ class EdgeType(IntEnum):
     EVENT_WAIT = 4
     """From the end of work to the start of other work, on another stream or in the same launch of a graph."""
     HOST_SYNCHRONISATION = 5
-    """From the end of work to the end of the call that waits for it."""
+    """From the end of work to the end of the call that waits for this work."""
     HAND_OVER = 6
-    """From a thread that waits to the thread that works in the meantime, and back."""
+    """From a waiting thread to the thread that works in the meantime, or from this thread back to the waiting thread;
+    also between consecutive collectives of a communication thread."""
     WINDOW = 7
-    """From the start of the window, or to its end."""
+    """From the start of the window to a node without a predecessor, or from a node without a successor to the end of
+    the window."""
 
 
 class PathClass(IntEnum):
@@ -61,7 +63,7 @@ class EventGraph(EqualByContent):
         event_index   uint32
         kind          uint8   EventKind
         name          uint32  string id
-        track_id      uint32  process and thread of host rows: a row of `tracks`
+        track_id      uint32  for host rows, the process and thread, as a row of `tracks`
         device        int32   null on host rows
         stream        int64   null on host rows
         kernel_kind   uint8   KernelKind; null on host rows
@@ -82,15 +84,15 @@ class EventGraph(EqualByContent):
         target        uint32  row of `nodes`
         type          uint8   EdgeType
         weight_ns     int64   the least time that the edge takes
-        delay_ns      int64   for the binding edge of each node, the measured time beyond weight_ns; 0 for other edges,
-                              and for edges that the measured times contradict
-        path_class    uint8   PathClass of weight and delay
+        delay_ns      int64   for the binding edge of each node, how much longer than weight_ns the edge took; 0 for
+                              other edges, and for edges that the measured times contradict
+        path_class    uint8   PathClass to which the weight and the delay are assigned
         activity      uint32  row of `activities` to which the edge's time is assigned; null for gaps
 
     binding      int64, one value per node: row of the edge that arrives last, -1 for node 0
-    contradicted_count  number of edges that go back in time: their target was measured before their source, because
-                        clocks differ; a replay keeps these edges, and the path skips the time by which they go back
-    inferred_wait_count  number of unrecorded waits of streams, inferred from timing alone
+    contradicted_count  number of edges whose target was measured before their source, because times are rounded or
+                        clocks differ; a replay keeps these edges, and the path counts the overlapping time only once
+    inferred_wait_count  number of waits between streams that were not recorded, but inferred from timing alone
     unknown_launch_count  number of kernels, copies and fills in the window whose launch was not recorded
     """
 

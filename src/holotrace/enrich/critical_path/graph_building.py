@@ -39,8 +39,9 @@ _GRAPH_COLUMNS = (
 def event_graph(rank_trace: RankTrace, window: PathWindow, data_loading: Sequence[str] = DATA_LOADING) -> EventGraph:
     """Return the graph of a window; see `window_activities` for `data_loading`.
 
-    An edge arrives at its target at the measured time of its source plus its weight. The edge that arrives last at a node is its binding edge, and the delay of this edge is the time from its arrival to the node's
-    measured time. Therefore the longest path through the graph is exactly as long as the window.
+    An edge arrives at its target at the measured time of its source plus its weight. The edge that arrives last at a
+    node is the node's binding edge. The delay of this edge is the time from its arrival to the node's measured time.
+    Therefore the longest path through the graph is exactly as long as the window.
     """
     return graph_of(rank_trace, window_activities(rank_trace, window, data_loading), window.track_id)
 
@@ -55,7 +56,10 @@ def graph_of(rank_trace: RankTrace, activities: WindowActivities, track_id: int 
 
 
 def _without_cycle(nodes: Points, edges: GraphEdges) -> GraphEdges:
-    """Break cycles: remove edges between tracks if they lead back in time or, if cycles remain, have zero duration."""
+    """Break cycles, if there are any, by removing edges between tracks.
+
+    First remove the edges that lead back in time. If cycles remain, also remove the edges that take no time.
+    """
     if not _has_cycle(nodes, edges):
         return edges
     along_a_track = np.isin(edges.type, _ALONG_A_TRACK)

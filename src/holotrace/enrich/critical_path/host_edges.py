@@ -35,9 +35,9 @@ def host_edges(rank_trace: RankTrace, activities: WindowActivities, track_id: in
     The main thread is `track_id` or, if that thread has no ranges here, the thread with the most ranges.
 
     Another thread is assumed to work in a gap of the main thread if its work ends within the gap and it is busy for at
-    least half of the gap. If a thread runs the backward operators of the main thread's forward operators, it counts as
-    busy even between its ranges, and it may also work while the main thread is inside the operator that requests the
-    backward pass and waits for its end.
+    least half of the gap. A thread that runs the backward operators of the main thread's forward operators is treated
+    as busy even between its ranges. It may also work while the main thread is inside an operator, because this operator
+    may have requested the backward pass and may be waiting for its end.
 
     If the main thread begins to wait for a collective that has already started on another lane, an edge leads from the
     start of the wait to the end of the collective. PyTorch's ranges `gloo:send` and `gloo:recv` always end in such a
@@ -103,7 +103,7 @@ def _lanes_with_backward_operators(rank_trace: RankTrace, activities: WindowActi
 
 
 def _linked_lanes(rank_trace: RankTrace, activities: WindowActivities, main: int) -> _Rows:
-    """Return the lanes with backward operators whose forward operators ran on the main thread or outside the window."""
+    """Return lanes that run a backward operator whose forward operator ran on the main thread or outside the window."""
     lanes, links = activities.column("lane"), forward_of(rank_trace)
     backward, forward = activities.rows_of(links["event_index"]), activities.rows_of(links["forward_index"])
     known = (backward >= 0) & ((forward < 0) | (lanes[forward] == main))
@@ -137,7 +137,7 @@ def _classes(activities: WindowActivities, owner: npt.NDArray[np.int32]) -> npt.
         [PathClass.DATA_LOADING, PathClass.SYNCHRONISATION_WAIT, PathClass.COMMUNICATION],
         PathClass.CPU_OPERATOR,
     )
-    # Gaps have the owner -1, which selects the last class.
+    # Gaps have the owner -1, which selects the last element of the array: HOST_GAP.
     return np.append(by_activity, PathClass.HOST_GAP).astype(np.uint8)[owner]
 
 

@@ -1,4 +1,4 @@
-"""Adds waits of communication that cannot be seen in the times, if other calls on the same streams show such waits."""
+"""Adds probable waits of communication for computation, if timing shows such a wait elsewhere on the same streams."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ def implied_waits(activities: WindowActivities, inferred: GraphEdges) -> GraphEd
 
     Before each collective, PyTorch makes the communication stream wait for the computation stream (`syncStream` in
     https://github.com/pytorch/pytorch/blob/main/torch/csrc/distributed/c10d/ProcessGroupNCCL.cpp). Timing shows such a
-    wait only if the collective begins right after the computation. If it begins right after another collective, it is
-    unclear whether it also waited for the computation. So once a single wait between two streams has been inferred, all
-    communication on the target stream is assumed to wait for the last work launched before it on the source stream. But
-    if any communication on the target stream begins before the end of the work that it would wait for, no waits are
-    added between the two streams.
+    wait only if the collective begins right after the computation. If the collective begins right after another
+    collective, timing does not show whether it also waited for the computation. So once a single wait between two
+    streams has been inferred, all communication on the target stream is assumed to wait for the last work launched
+    before it on the source stream. But if any communication on the target stream begins before the end of the work that
+    it would wait for, no waits are added between the two streams.
     """
     before, after = _waits_of_streams(activities, *_stream_pairs(activities, inferred))
     known = {*zip(inferred.source.tolist(), inferred.target.tolist(), strict=True)}
@@ -47,7 +47,10 @@ def _stream_pairs(activities: WindowActivities, inferred: GraphEdges) -> tuple[_
 
 
 def _waits_of_streams(activities: WindowActivities, sources: _Rows, targets: _Rows) -> tuple[_Rows, _Rows]:
-    """Return the awaited and the waiting work; skip pairs of streams if any work begins too early to have waited."""
+    """Return the awaited work and the communication that waits for it, as two arrays of equal length.
+
+    Skip a pair of streams if any of its communication begins before the work that it would wait for has ended.
+    """
     calls = activities.launching_row
     launched = np.flatnonzero(~activities.is_host & (calls >= 0))
     asked_ns, end_ns = activities.column("start_ns")[calls[launched]], activities.column("end_ns")[launched]

@@ -75,7 +75,8 @@ def critical_path_graph(
 def _segments(graph: EventGraph) -> pl.DataFrame:
     """Walk back from the end of the window along the binding edges.
 
-    If an edge ends before it begins, because clocks differ, the segment before it is cut at the end of the edge.
+    If an edge ends before it begins, because times are rounded or clocks differ, the segment before the edge is cut at
+    the end of the edge.
     """
     edges = graph.order()
     way = path_to(edges.node_count - 1, edges, graph.binding.to_numpy())

@@ -32,7 +32,7 @@ class PathWindow:
     name       name of the window in messages, such as `ProfilerStep#3`
     start_ns   start of the window
     end_ns     end of the window on the host; device work launched in the window may end later
-    track_id   process and thread of the annotation or (first) step; None if there is none
+    track_id   process and thread of the annotation or (first) step; None if the window has neither
     """
 
     name: str
@@ -52,9 +52,9 @@ def path_window(
 
     Args:
         rank_trace: the rank.
-        annotation: None selects the training steps, or the whole recording if it has no steps. An empty string selects the
-            whole recording. Any other string selects the host annotations or operators with this name or, if there are
-            none, those whose names contain it.
+        annotation: None selects the training steps, or the whole recording if it has no steps. An empty string selects
+            the whole recording. Any other string selects the host annotations or operators with this name or, if there
+            are none, those whose names contain it.
         instance: the number of one instance, or the numbers of the first and the last of several consecutive instances.
             Steps are numbered as in their names; the default is the second-to-last step, because recordings often end
             within a step. Annotations are numbered from 0 by start time; the default is 0.
@@ -160,7 +160,7 @@ def _first_and_last(instance: int | tuple[int, int]) -> tuple[int, int]:
 
 def _window(name: str, chosen: pl.DataFrame, asked: str) -> PathWindow:
     if chosen.is_empty():
-        message = f"{asked}: the first instance must come before the last"
+        message = f"{asked}: the first instance must not come after the last"
         raise InvalidOptionError(message)
     return PathWindow(name, chosen["start_ns"].min(), chosen["end_ns"].max(), chosen["track_id"][0])  # type: ignore[arg-type]  # never null
 

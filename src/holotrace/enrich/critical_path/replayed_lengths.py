@@ -18,10 +18,10 @@ _FEWEST = 8
 def replayed_lengths_ns(graph: EventGraph) -> npt.NDArray[np.int64]:
     """Return how long each edge takes in a replay: as measured if it is binding, else at least its weight.
 
-    Some time always passes between two kernels on a stream, between a launch and its kernel, and between device work
-    and the host that waits for it. But this time was measured only for binding edges, and in a replay, other edges may
+    There is always some delay between two kernels on a stream, between a launch and its kernel, and between device work
+    and the host that waits for it. But this delay was measured only for binding edges, and in a replay, other edges may
     become binding. So each of these other edges gets a delay, too: the 10th percentile of the delays of all binding
-    edges of the same type. But the edge never gets longer than the measured time between its nodes, so a replay without
+    edges of the same type. But no edge gets longer than the measured time between its nodes, so a replay without
     changes reproduces every measured time.
     """
     times = graph.nodes["time_ns"]

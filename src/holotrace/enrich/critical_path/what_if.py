@@ -88,7 +88,7 @@ class NoLaunchOverhead:
 
 @dataclass(frozen=True)
 class PerfectOverlap:
-    """Make communication on devices delay nothing but other communication and the end of the window.
+    """Let communication on devices delay only other communication and the end of the window.
 
     >>> import holotrace
     >>> from holotrace.testing import small_job
@@ -132,7 +132,7 @@ class WhatIf:
 
     @property
     def saved_fraction(self) -> float | None:
-        """The saved fraction of the window; None for a window of length zero."""
+        """By what fraction the window becomes shorter; None for a window of length zero."""
         return self.saved_ns / self.measured_ns if self.measured_ns else None
 
 
@@ -194,8 +194,8 @@ def what_if(found: PathGraph, changes: Sequence[Change]) -> WhatIf:
     if abs(replayed_ns - measured_ns) > REPLAY_TOLERANCE * measured_ns:
         message = (
             f"what_if: without any change the replay takes {replayed_ns:,} ns, but {found.window} took "
-            f"{measured_ns:,} ns, because, according to the clocks of the trace, "
-            f"{graph.contradicted_count:,} dependencies end before they begin; a prediction would be meaningless"
+            f"{measured_ns:,} ns. According to the clocks of the trace, {graph.contradicted_count:,} dependencies end "
+            "before they begin, so a prediction would be meaningless"
         )
         raise InconsistentTimesError(message)
     for change in changes:

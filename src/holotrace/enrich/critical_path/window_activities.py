@@ -46,9 +46,9 @@ _LONG_AGO_NS = -(2**62)
 
 CLOCK_NOISE_NS = 2_000
 """Old traces record whole microseconds, so rounding may put the times of two dependent events in the wrong order, by at
-most this much. If they are wrong by more, neither event depends on the other: kernels on one stream that overlap by
-more than this run in parallel, and a call that returns more than this before some work ends did not wait for this work.
-"""
+most this much. If two times are in the wrong order by more than this, neither event depends on the other. For example,
+kernels on one stream that overlap by more ran in parallel, and a call that returned more than this before some work
+ended did not wait for this work."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,10 +60,11 @@ class WindowActivities(EqualByContent):
 
         launch_index   uint32  the call that launched the work; null on host rows and if unknown
         is_loading     bool    whether the row is, or is inside, a host range that loads data
-        is_collective  bool    whether the row is, or is inside, a host range in which the host itself communicates
+        is_collective  bool    whether the row is, or is inside, a host range that communicates without a device, such
+                               as `gloo:recv`
         parent         int64   row of the enclosing host range; -1 for outermost ranges and device work
-        lane           int64   like track_id, but each collective that the host performs has a separate lane if
-                               `collectives_apart` was requested; null on device rows
+        lane           int64   the same as track_id; but if `collectives_apart` was requested, each collective that the
+                               host performs has a lane of its own; null on device rows
 
     nodes  the starts and ends of the activities
     unknown_launch_count  number of device rows in the table whose launch was not recorded
@@ -123,14 +124,14 @@ class WindowActivities(EqualByContent):
 def window_activities(
     rank_trace: RankTrace, window: PathWindow, data_loading: Sequence[str], *, collectives_apart: bool = False
 ) -> WindowActivities:
-    """Return the host activities of the window, the device work launched in it, and earlier work that was still running.
+    """Return the window's host activities, the device work launched in it, and earlier work that was still running.
 
     Args:
         rank_trace: the rank.
         window: the window.
-        data_loading: regular expressions, searched in the names of host ranges.
-        collectives_apart: treat collectives that the host performs as concurrent with the thread that requests them:
-            ranges such as `gloo:recv` move to separate lanes, so they do not contain later work of this thread, and
+        data_loading: regular expressions; host ranges whose names match any of them load data.
+        collectives_apart: treat collectives that the host performs as concurrent with the thread that requests them.
+            Ranges such as `gloo:recv` move to separate lanes, so that they do not contain later work of this thread.
             Python functions in which a thread waits for a collective become waiting activities.
     """
     device, end_ns = _device(rank_trace, window)
@@ -155,8 +156,8 @@ _TRACK = pl.col("track_id").cast(pl.Int64)
 def _in_lanes(rows: pl.DataFrame) -> pl.DataFrame:
     """Add the lane of each row: a new lane for each collective, and the thread's lane for all other rows.
 
-    A thread that runs only collectives is a communication thread. Ranges inside its collectives are dropped, because
-    they are parts of a collective, such as waits for other ranks.
+    A thread that runs only collectives is a communication thread. Drop the ranges inside the collectives of such a
+    thread, because these ranges are parts of a collective, such as waits for other ranks.
     """
     if not rows["is_collective"].any():
         return rows.with_columns(_TRACK.alias("lane"))
@@ -203,7 +204,7 @@ def _host_activities(rank_trace: RankTrace, data_loading: tuple[str, ...], waiti
 
 @derived
 def _waits(rank_trace: RankTrace) -> pl.DataFrame:
-    """Return the calls that wait for work or query its state, each with the earliest end of this work."""
+    """Return each call that waits for work, or queries whether work has ended, with the earliest end of this work."""
     waits = host_synchronisations(rank_trace).select("event_index", "source_index")
     work = device_rows(rank_trace).select(source_index="event_index", work_end_ns="end_ns")
     known = waits.join(work, on="source_index", how="left")
@@ -225,7 +226,10 @@ def _matching_one(rank_trace: RankTrace, pattern: str) -> pl.Series:
 
 
 def _device(rank_trace: RankTrace, window: PathWindow) -> tuple[pl.DataFrame, int]:
-    """Return the work requested in the window or still running at its start, and the end of the requested work."""
+    """Return the device work of the window, and the end of the window on devices.
+
+    The work was requested in the window, or was requested earlier and still runs at the start of the window.
+    """
     work, asked_ns = _requested_work(rank_trace)
     end_ns = work["end_ns"].to_numpy()
     in_window = (asked_ns >= window.start_ns) & (asked_ns <= window.end_ns)

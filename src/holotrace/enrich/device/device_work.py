@@ -118,7 +118,7 @@ def _device_rows(rank_trace: RankTrace) -> pl.DataFrame:
 
 
 def _kept_by_selections(rank_trace: RankTrace) -> npt.NDArray[np.bool_] | None:
-    """Return, for each device row of the rank, whether the selections keep it; None if a selection needs all events."""
+    """Return whether the selections keep each device row; None if a selection cannot tell from device rows alone."""
     selections: tuple[object, ...] = rank_trace.selections
     able = [selection for selection in selections if isinstance(selection, DeviceSelection)]
     if not able or len(able) < len(selections):

@@ -1,4 +1,4 @@
-"""Finds times when device work from before the recording still ran, although the device seems idle."""
+"""Finds times when devices probably still ran work from before the recording, although they seem idle."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from holotrace.store.derived import derived
 from holotrace.store.trace import RankTrace
 
 _SHORTEST_NS = 1_000_000
-"""The first work of a stream may wait up to this long for another stream or rank, so shorter waits are ignored."""
+"""Waits that are shorter than this are ignored, because the stream may have waited for another stream or rank."""
 
 _AT_THE_START = 0.05
 """A stream may still run earlier work only if its first recorded work is launched before this fraction of the recording
@@ -20,10 +20,11 @@ has passed."""
 
 @derived
 def earlier_work(rank_trace: RankTrace) -> Intervals:
-    """Return when streams probably still run work launched before the recording, as disjoint intervals in order.
+    """Return when streams probably still ran work launched before the recording, as disjoint intervals in order.
 
-    Such a stream's first recorded work was launched in the first 5 % of the recording, but starts at least 1 ms later,
-    and no device is recorded as busy in the meantime. A stream runs its work in order, so it was probably still busy.
+    The first recorded work of such a stream was launched in the first 5 % of the recording, but started later. An
+    interval is a period of at least 1 ms between launch and start in which no device is recorded as busy. A stream runs
+    its work in order, so it was probably still running earlier work.
     """
     events = rank_trace.unselected.table("events", ["start_ns", "duration_ns"])
     rows = device_rows(rank_trace).hstack(launches(rank_trace).select("launch_end_ns"))

@@ -23,7 +23,7 @@ _RUNTIMES = r"^(cuda|cu[A-Z]|hip|ze[A-Z])"
 _WAITS = r"(?i)synchroni[sz]e|memcpy|copy|wait"
 _ALLOCATES = r"(?i)malloc|free|mem_?(alloc|create|map|unmap|release)"
 _EMPTY = r"^aten::empty(_strided|_like)?$"
-"""Matches operators that only allocate; old recordings omit the runtime call inside them that initialises the device."""
+"""Matches operators that only allocate; old recordings omit the call inside them that initialises the device."""
 
 _FEW = 2
 _COLUMNS = ("event_index", "name", "start_ns", "end_ns")
@@ -31,12 +31,15 @@ _COLUMNS = ("event_index", "name", "start_ns", "end_ns")
 
 @derived
 def first_calls(rank_trace: RankTrace) -> pl.DataFrame:
-    """Return calls that take at least 1 ms while the devices are almost idle, and that do not repeat.
+    """Return calls that take at least 1 ms while the devices are mostly idle, and that do not repeat.
 
-    They are runtime calls that neither wait nor copy, and operators that only allocate memory. If such calls begin in
-    more than half of the steps, all of them count as repeated. Without steps, a call counts as repeated if several long
-    calls have its name, and they are more than half of all calls with this name. In a recording with steps, runtime
-    calls that allocate or free memory are ignored, because they may repeat at longer intervals.
+    They are runtime calls that neither wait nor copy, and operators that only allocate memory.
+
+    In a recording with steps, runtime calls that allocate or free memory are ignored, because they may repeat only
+    every few steps. If the remaining long calls begin in more than half of the steps, all of them count as repeated.
+
+    In a recording without steps, the long calls with one name count as repeated if there are at least two of them, and
+    they are more than half of all calls with this name.
 
     Returns:
         Sorted by start_ns; only the innermost of nested calls:
@@ -65,7 +68,7 @@ def _may_be_first(rank_trace: RankTrace) -> pl.Expr:
 
 
 def _while_idle(rank_trace: RankTrace, calls: pl.DataFrame) -> pl.DataFrame:
-    """Return the calls during which the devices are almost idle; none in recordings without device work."""
+    """Return the calls during which the devices are mostly idle; none in recordings without device work."""
     work: Intervals = union_of(device_rows(rank_trace))
     if not len(work[0]):
         return calls.clear()

@@ -92,7 +92,7 @@ def _bound() -> pl.Expr:
 
 def _contradiction(peaks: Peaks) -> pl.Expr:
     """Return the reason why a lower bound exceeds the measured time; null if it does not."""
-    # The cache may already contain inputs of up to its size, and results of up to its size may stay in it.
+    # Up to `cache_bytes` of the inputs may already be in the cache; as many bytes of the results may stay in it.
     if_cached = pl.col("_memory") * (1 - 2 * peaks.cache_bytes / pl.col("bytes_moved")) <= pl.col("busy_ns")
     return (
         pl.when((pl.col("floor_ns") > pl.col("busy_ns")).fill_null(value=False))
@@ -130,8 +130,8 @@ def _peak(peaks: Peaks, resource: str, *, is_matrix: bool) -> float | None:
 def attained_rates(operators: pl.DataFrame, cache_bytes: float = 0) -> pl.DataFrame:
     """Return the best attained rate of each precision and of the memory, from calls that are long enough.
 
-    For the rate of the memory, calls that move at most 2 * `cache_bytes` are ignored, because their data may have come
-    from the cache.
+    The rate of the memory is taken only from calls that move more than 2 * `cache_bytes`. The data of other calls may
+    have come from the cache.
 
     Returns:
         The columns of `Peaks.table`.

@@ -45,9 +45,12 @@ _Signature = tuple[int, ...]
 def incomplete_replays(rank_trace: RankTrace) -> pl.DataFrame:
     """Return the graph replays that have no device rows, or fewer than other replays of the same graph.
 
-    If the trace numbers its graphs, which is rare, replays with the same number are compared. Otherwise, replays are
-    compared if the same replays run before and after them. Then a replay with rows is incomplete if no other replay in
-    the trace has the same kernels, but a replay that occurs several times has all of its kernels and more.
+    If the trace numbers its graphs, which is rare, a replay is incomplete if it has fewer rows than most replays with
+    the same graph number. Otherwise, a replay that has rows is incomplete if both of these conditions hold:
+
+    - No other replay in the trace has the same kernels.
+    - A replay that occurs several times has all of these kernels and more, and runs at least once between the same two
+      neighbours as the incomplete replay.
 
     Returns:
         Sorted by start_ns; empty without graphs:
@@ -75,7 +78,7 @@ def incomplete_replays(rank_trace: RankTrace) -> pl.DataFrame:
 
 
 def unknown_work(rank_trace: RankTrace, device: int | None = None, stream: int | None = None) -> Intervals:
-    """Return when devices may have run unrecorded work of incomplete replays, as disjoint intervals in order.
+    """Return the intervals in which a device may have run work that incomplete replays lack; disjoint, in time order.
 
     By default, all devices are considered; otherwise, only the given device, or the given stream of the device.
     """
@@ -107,7 +110,11 @@ def unknown_findings(rank_trace: RankTrace) -> tuple[str, ...]:
 
 
 def _replays(rank_trace: RankTrace) -> pl.DataFrame:
-    """Return the calls that replay graphs, in time order, with the count, device and stream of their device rows."""
+    """Return the calls that replay graphs, in time order.
+
+    Added columns show how many device rows each replay has, which device and stream most of these rows have, and the
+    number of the graph.
+    """
     rows = device_rows(rank_trace).select("event_index", "correlation", "device", "stream")
     numbers = rank_trace.table("kernels", ["event_index", "graph_id"]).filter(pl.col("graph_id") > 0)
     per_call = (
@@ -148,9 +155,9 @@ def _expected_by_graph(replays: pl.DataFrame) -> list[int | None]:
 def _expected_by_kernels(rank_trace: RankTrace, replays: pl.DataFrame) -> list[int | None]:
     """Return the expected row count of each replay; None if it is unknown.
 
-    If other replays have the same kernels, the replay is complete. Otherwise, the expected count is the largest row
-    count among repeated replays that contain all kernels of this replay, and that run between the same two neighbours;
-    see `_surroundings`.
+    If other replays have the same kernels, the replay is complete. Otherwise, it is compared with the repeated replays
+    that run between the same two neighbours (see `_surroundings`) and contain all of its kernels. The expected count is
+    the largest row count of these replays.
     """
     signatures = _signatures(rank_trace, replays)
     often = {kernels for kernels, count in Counter(signatures).items() if kernels and count >= _FEWEST_REPLAYS}
@@ -207,8 +214,8 @@ def _with_ends(rank_trace: RankTrace, replays: pl.DataFrame) -> pl.DataFrame:
 def with_until(rank_trace: RankTrace, calls: pl.DataFrame, keys: Sequence[str]) -> pl.DataFrame:
     """Add `until_ns`: the latest possible end of each call's work.
 
-    This is when later work with the same `keys` starts, when a call that waits for a whole device returns, or when the
-    last recorded work ends, whichever comes first.
+    This is the earliest of three times: when later work with the same values of `keys` starts, when a call that waits
+    for a whole device returns, and when the last recorded work ends.
     """
     rows = device_rows(rank_trace)
     launched = rows.select("device", "stream", "start_ns").hstack(launches(rank_trace).select("launch_start_ns"))

@@ -52,19 +52,19 @@ def launched_work(rank_trace: RankTrace) -> pl.DataFrame:
 
 @derived
 def asked_for(rank_trace: RankTrace) -> pl.DataFrame:
-    """Return when the host requested each device row; this time determines the step of the row.
+    """Return when the host requested the work of each device row; this time determines the step of the row.
 
-    The host requests device work when the call that launches it starts. If this call is unknown (the calls that launch
-    NCCL's kernels, for example, are not always recorded), the start of the row is used instead, unless the row was
-    launched before the recording. Streams run their work in order, so if a row starts before all rows with a known
-    launch on its stream, it is assumed to have been launched before the recording. On a stream without any known
-    launch, the same is assumed for rows that start before the first known launch of the rank.
+    The host requests device work when the call that launches it starts. Sometimes this call is unknown; for example,
+    the calls that launch NCCL's kernels are not always recorded. Then the start of the row is used instead, unless the
+    row was launched before the recording. Streams run their work in order, so a row that starts before the first row
+    with a known launch on the same stream is assumed to have been launched before the recording. If no launch on a
+    stream is known, this is assumed for the rows that start before the first known launch of the rank.
 
     Returns:
         The rows of `device_rows`, in the same order:
 
         event_index  uint32
-        asked_ns     int64   null if before the recording
+        asked_ns     int64   null if the work was requested before the recording
     """
     launched = launches(rank_trace)
     launch_ns = launched["launch_start_ns"]
@@ -108,7 +108,7 @@ def _calls(rank_trace: RankTrace) -> pl.DataFrame:
 
 
 def _best_calls(rank_trace: RankTrace, rows: pl.DataFrame, calls: pl.DataFrame) -> pl.Series:
-    """Return, for each of these device rows, the row of `calls` with the preferred call; see `launches`."""
+    """Return the best call for each of these device rows, as a row of `calls`; `launches` lists the criteria."""
     pairs = rows.with_row_index("place").join(calls.with_row_index("call"), on="correlation")
     external_id = _external_ids(rank_trace, pl.concat([pairs["event_index"], pairs["launch_index"]]))
     best_first = pairs.sort(

@@ -15,15 +15,15 @@ complete recordings, the mean is 4 to 20. The numbers of calls are known because
 including those that the profiler omits."""
 
 _MOST_BETWEEN_HALF = 30
-"""The median number of calls between two launches must also be above this number. In complete recordings, it is not,
-even if the process polls the device: polling makes many calls, but only between a few of the launches."""
+"""The median number of calls between two launches must also be above this number. In complete recordings, the median
+is lower, even if the process polls the device: polling makes many calls, but only between a few of the launches."""
 
 
 @derived
 def calls_between_launches(rank_trace: RankTrace) -> float | None:
-    """Return the mean number of runtime calls between two recorded launches, if it is far above normal.
+    """Return the mean number of runtime calls between two recorded launches if the recording is thinned, or None.
 
-    Return None if it is as low as in complete recordings, or if at most 100 launches were recorded.
+    A recording of at most 100 launches is never regarded as thinned.
     """
     launched = launched_work(rank_trace.unselected)["launch_index"].drop_nulls().unique()
     events = rank_trace.unselected.table("events", ["event_index", "correlation"])

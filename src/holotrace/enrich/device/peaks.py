@@ -73,7 +73,7 @@ class Device:
 
 
 def _matrix(*rates: float) -> tuple[tuple[str, float], ...]:
-    """Pair each of the `PRECISIONS` with its rate; drop unsupported ones, which have rate 0."""
+    """Pair each of the `PRECISIONS` with its rate; drop those that the device does not support, which have rate 0."""
     return tuple((precision, rate) for precision, rate in zip(PRECISIONS, rates, strict=True) if rate)
 
 

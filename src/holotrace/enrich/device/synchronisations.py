@@ -92,11 +92,11 @@ def host_synchronisations(rank_trace: RankTrace) -> pl.DataFrame:
     A call waits for the last work launched before it into its stream or, if it waits for the whole device, into each
     stream of the device. A call that waits for an event waits for the last work launched before the event was recorded.
     A call that launched a copy, and returned after the copy ended, waited for the copy. If the stream of a call was not
-    recorded, the call is assumed to wait for the stream whose work ended last before the call did. A call that returned
-    before the work ended did not wait, but only queried the state of the work.
+    recorded, the call is assumed to wait for the stream whose work ended last before the call returned. A call that
+    returned before the work ended did not wait, but only queried the state of the work.
 
     Returns:
-        One row per call and stream that the call waits for, sorted by event_index, device and stream:
+        One row for each call and each stream it waits for, sorted by event_index, device and stream:
 
         event_index   uint32  the call
         sync_index    uint32  the device row of the wait; null if the wait is inferred from the call's name or times
@@ -156,7 +156,7 @@ def _has_name(rank_trace: RankTrace, pattern: str) -> pl.Expr:
 
 
 def _recorded_places(rank_trace: RankTrace) -> pl.DataFrame:
-    """Return the correlations of the calls that recorded an event, with device and stream."""
+    """Return the correlation, device and stream of each call that recorded an event."""
     columns = ["correlation", *_STREAM]
     marks = rank_trace.events_of([EventKind.CUDA_EVENT], columns).with_columns(_known_stream("stream").alias("stream"))
     waits = _wait_rows(rank_trace).select(
@@ -168,7 +168,7 @@ def _recorded_places(rank_trace: RankTrace) -> pl.DataFrame:
 
 @derived
 def _wait_rows(rank_trace: RankTrace) -> pl.DataFrame:
-    """Return the device rows of waits; a row without `sync_kind` is the wait of a stream for another stream."""
+    """Return the device rows of waits; in a row without `sync_kind`, a stream waits for another stream."""
     is_wait = pl.col("sync_kind").is_not_null() | pl.col("wait_on_stream").is_not_null()
     details = rank_trace.table("synchronisations").filter(is_wait)
     kinds = (EventKind.SYNCHRONISATION, EventKind.ACCELERATOR)
@@ -186,7 +186,7 @@ def _known_stream(column: str) -> pl.Expr:
 
 
 def _scopes(texts: pl.Series) -> pl.Series:
-    """Return `wait` if a stream waits; if the host waits for an event, stream or device, return which of these."""
+    """Return `wait` if a stream waits; return `event`, `stream` or `device` if the host waits for one of these."""
     words = texts.str.to_lowercase()
     by_word = [pl.when(words.str.contains(word)).then(pl.lit(word)) for word in ("wait", "event", "stream")]
     return pl.select(pl.coalesce(*by_word, pl.lit("device")).alias("scope")).to_series()
@@ -194,7 +194,7 @@ def _scopes(texts: pl.Series) -> pl.Series:
 
 @derived
 def _linked_waits(rank_trace: RankTrace) -> pl.DataFrame:
-    """Join the device rows of waits with the calls that requested them and those that recorded the awaited events."""
+    """Join each device row of a wait with the call that requested the wait and the call that recorded the event."""
     rows = _wait_rows(rank_trace).rename({"event_index": "sync_index"})
     calls = _calls(rank_trace) if len(rows) else _calls(rank_trace).clear()
     asked = calls.filter(pl.col("correlation") > 0).select(
@@ -211,7 +211,10 @@ def _linked_waits(rank_trace: RankTrace) -> pl.DataFrame:
 
 
 def _at_the_record(waits: pl.DataFrame) -> pl.DataFrame:
-    """In waits for events, replace the stream and time with those of the call that recorded the event."""
+    """Set `stream` and `moment_ns` of each wait to the awaited stream and the time when it recorded the event.
+
+    If the host waits for a stream, both columns are right already.
+    """
     for_event = pl.col("scope") != "stream"
     moment = pl.when(for_event).then(pl.coalesce("record_start_ns", "moment_ns")).otherwise("moment_ns")
     stream = pl.when(for_event).then("waited_stream").otherwise("stream")
@@ -259,13 +262,13 @@ def _nearest(rank_trace: RankTrace, moments: pl.DataFrame, strategy: Literal["ba
 
 
 def _on_each_stream(rank_trace: RankTrace, waits: pl.DataFrame) -> pl.DataFrame:
-    """Return the work that each call waits for, on all streams of its device (of all devices if unknown)."""
+    """Return the work that each call waits for on each stream of its device, or of every device if it is unknown."""
     candidates = _candidates(rank_trace, waits).drop_nulls("work_index")
     return _with_idle(waits, candidates)
 
 
 def _on_likely_stream(rank_trace: RankTrace, waits: pl.DataFrame) -> pl.DataFrame:
-    """Assume that each call waits for the stream whose work ended last before the call did."""
+    """Assume that each call waits for the stream whose work ended last before the call returned."""
     ended = _candidates(rank_trace, waits).filter(pl.col("work_end_ns") <= pl.col("call_end_ns"))
     return _with_idle(waits, ended.sort("work_end_ns", descending=True).unique("call_index", keep="first"))
 
@@ -279,7 +282,7 @@ def _candidates(rank_trace: RankTrace, waits: pl.DataFrame) -> pl.DataFrame:
 
 
 def _with_idle(waits: pl.DataFrame, with_work: pl.DataFrame) -> pl.DataFrame:
-    """Add the waits for which no work was found."""
+    """Return `with_work` and the waits for which no work was found."""
     idle = waits.join(with_work, on="call_index", how="anti")
     return pl.concat([with_work, idle], how="diagonal")
 

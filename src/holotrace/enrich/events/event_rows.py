@@ -9,7 +9,7 @@ import polars as pl
 from holotrace.algorithms.matching import rows_of
 
 _NO_EVENT = np.iinfo(np.uint32).max
-"""The event index that replaces null; no file has this many events."""
+"""Used in place of a null event index; no file has an event with this index."""
 
 
 def rows_of_events(table: pl.DataFrame, event_index: pl.Series) -> npt.NDArray[np.int64]:

@@ -28,7 +28,7 @@ def one_spacing(text: str) -> str:
 
 
 def texts_with_one_spacing(rank_trace: RankTrace, ids: pl.Series) -> pl.Series:
-    """Return the texts of string ids with standard spacing, so that equal values have equal texts."""
+    """Return the text of each string id, with standard JSON spacing, so that equal values have equal texts."""
     distinct = ids.unique().drop_nulls()
     texts = [one_spacing(text) for text in rank_trace.texts(distinct)]
     return ids.replace_strict(distinct, pl.Series(texts, dtype=pl.String), default=None)

@@ -11,14 +11,14 @@ from holotrace.algorithms.common_subsequence import NO_PARTNER, common_subsequen
 
 _Int64 = npt.NDArray[np.int64]
 UNNAMED = -1
-"""Stands for the name of a kernel if it was not recorded; launches on NVIDIA GPUs do not record it."""
+"""The number of every kernel whose name was not recorded; launches on NVIDIA GPUs do not record kernel names."""
 
 
 class Work(NamedTuple):
     """Kernels, copies and memsets, in order.
 
-    names   a number for each name, the same for names that may belong to the same kernel; `UNNAMED` if unknown
-    kinds   whether each is a kernel, a copy or a memset
+    names   a number for each name; names that may belong to the same kernel have equal numbers; `UNNAMED` if unknown
+    kinds   the EventKind of each: kernel, copy or memset
     """
 
     names: _Int64
@@ -26,12 +26,11 @@ class Work(NamedTuple):
 
 
 def aligned(replayed: Work, streams: _Int64, captured: Work) -> _Int64:
-    """Return the captured launch of each replayed kernel, copy or memset, `NO_PARTNER` if unknown.
+    """Return the captured launch of each replayed kernel, copy or memset; `NO_PARTNER` if unknown.
 
     Each stream runs its kernels in the order of their launches. So the streams are aligned one by one, beginning with
-    the stream with the most work. A longest common subsequence pairs each stream's kernels with the launches that are
-    still unpaired. Launches without a kernel name are paired last, and in order: between two neighbouring pairs, as
-    many launches must remain as kernels, copies and memsets, and their kinds must agree.
+    the stream that has the most work. For each stream, the longest common subsequence pairs its kernels with the
+    launches that are still unpaired. Then `_with_unnamed` pairs launches that have no kernel name.
     """
     partner = np.full(len(streams), NO_PARTNER, np.int64)
     is_left = np.ones(len(captured.names), np.bool_)
@@ -60,10 +59,10 @@ def _in_order(replayed: Work, captured: Work) -> _Int64:
 
 
 def _with_unnamed(found: _Int64, replayed: Work, captured: Work) -> _Int64:
-    """Also pair unnamed launches with the replayed work between the same two neighbouring pairs.
+    """Also pair the launches and the replayed work that remain between two neighbouring pairs.
 
-    This requires that, between the two pairs, all launches are unnamed, and that they have the same number and kinds as
-    the replayed kernels, copies and memsets.
+    They are paired in order, but only if all of these launches are unnamed, and if the launches and the replayed work
+    have the same kinds in the same order.
     """
     rows = np.concatenate([[-1], np.flatnonzero(found != NO_PARTNER), [len(found)]])
     others = np.concatenate([[-1], found[rows[1:-1]], [len(captured.names)]])

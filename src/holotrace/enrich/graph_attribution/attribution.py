@@ -73,10 +73,12 @@ def references_of(rank_trace: RankTrace) -> tuple[RankTrace, ...]:
 def replays(rank_trace: RankTrace) -> tuple[Replay, ...]:
     """Return every launch of a graph, in order, with the recording that explains it.
 
-    Captures for the replay's batch size are tried first; if there are none, captures for the next larger size, because
-    engines pad batches. The recording chosen is the one that can be paired with the largest share of the replay's work.
-    Ties are resolved in favour of the shortest recording, and then of the one that follows next after the recording
-    chosen for the previous replay, because engines replay the parts of a model in the order of their capture.
+    Captures for the replay's batch size are tried first. If there are none, captures for the next larger size are
+    tried, because engines pad batches. If these captures do not explain the replay, all recordings are tried.
+
+    The chosen recording is the one that can be paired with the largest share of the replay's work. If several have the
+    same share, the shortest one is chosen. If several of these are equally short, the first one after the recording of
+    the previous replay is chosen, because engines replay the parts of a model in the order in which they captured them.
     """
     work = replayed_work(rank_trace)
     if work.is_empty():
@@ -108,7 +110,10 @@ def _listed(rank_trace: RankTrace) -> Iterator[_Candidate]:
 
 
 def _batch_sizes(rank_trace: RankTrace, launches: pl.Series) -> list[int | None]:
-    """Return the batch size of each launch, from the innermost annotation around it that states one, or None."""
+    """Return the batch size of each launch, or None if no annotation around the launch contains one.
+
+    If several annotations contain one, the innermost of them is used.
+    """
     nodes, owners = recorded_nodes(rank_trace), recorded_runtime_owner(rank_trace)
     stated = batch_sizes(rank_trace.texts(nodes["name"])).to_list()
     parent = nodes["parent"].to_list()
@@ -155,7 +160,7 @@ class _Choice:
         return Match(reference, sequence.how, np.append(sequence.nodes, NO_PARENT)[partner], is_sure)
 
     def _is_sure(self, chosen: int, compared: list[int] | range) -> bool:
-        """Return whether all compared recordings with the same work as the chosen one also have the same shapes."""
+        """Return whether the chosen recording has the same shapes as all compared recordings with the same work."""
         equal = [number for number in compared if self._same[number] == self._same[chosen]]
         return all(self._shapes(number) == self._shapes(chosen) for number in equal)
 
@@ -172,7 +177,10 @@ class _Choice:
         return self._known_shapes[number]
 
     def _of_size(self, batch_size: int | None) -> list[int]:
-        """Return the captures for a batch size, or for the next larger one; if there are none, return all captures."""
+        """Return the captures for a batch size, or for the next larger one; if there are none, return all captures.
+
+        Captures whose batch size is unknown are always included.
+        """
         captures = [number for number, one in enumerate(self._candidates) if one.sequence.how == CAPTURE]
         sizes = {self._candidates[number].sequence.batch_size for number in captures} - {None}
         padded = min(
@@ -198,7 +206,10 @@ class _Choice:
         return None if best is None else best[1:]
 
     def _highest_share(self, first: int, last: int, number: int) -> float:
-        """Return how much of the replay a candidate can explain at most, given its counts of kernels and copies."""
+        """Return an upper bound on the share of the replay that a candidate explains.
+
+        It depends only on how many kernels, copies and memsets the replay and the candidate have.
+        """
         sequence = self._candidates[number].sequence
         kinds = Counter(_compared_kind(kind) for kind in sequence.kinds.tolist())
         own = Counter(self._kinds[first:last].tolist())
@@ -217,12 +228,15 @@ class _Choice:
 
 
 def _compared_kind(kind: int) -> int:
-    """Return the kind to compare: copy, memset, or kernel for everything else."""
+    """Return the kind to use in comparisons: copies and memsets keep theirs, everything else becomes a kernel."""
     return kind if kind in (EventKind.GPU_MEMCPY, EventKind.GPU_MEMSET) else EventKind.KERNEL
 
 
 def _first_equal(candidates: list[_Candidate]) -> list[int]:
-    """Return, for each candidate, the first candidate with equal names and kinds; many layers have equal captures."""
+    """Return, for each candidate, the number of the first candidate that has the same names and kinds.
+
+    Many layers have equal captures; a replay is compared with only one of them.
+    """
     first: dict[tuple[object, ...], int] = {}
     return [
         first.setdefault((one.sequence.names, one.sequence.kinds.tobytes()), number)

@@ -92,7 +92,10 @@ def _operators(reference: RankTrace, rows: _Rows) -> list[str]:
 
 
 def _suggested(kernels: list[str], models: list[_Layer]) -> list[str | None]:
-    """Return the operator of each kernel, if all recorded layers with enough of the same kernels agree on it."""
+    """Return, for each kernel, the operator that all similar recorded layers have for it, or None.
+
+    Layers are similar if they have at least `_LEAST_SHARE` of their kernels in common.
+    """
     said: list[set[str]] = [set() for _ in kernels]
     for model in models:
         own, others = numbered_names([*kernels], [name for name, _ in model])

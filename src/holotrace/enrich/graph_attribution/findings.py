@@ -70,8 +70,8 @@ def _doubts(rank_trace: RankTrace) -> Iterator[str]:
     if doubtful:
         yield (
             f"for {doubtful:,} of {len(of_replays):,} graph replays, the shapes may belong to another batch size, "
-            "because several captures contain the same kernels. Write the batch size into the annotations of replays "
-            "and captures, such as bs=8"
+            "because several captures contain the same kernels. Write the batch size (for example, bs=8) into the "
+            "annotations of replays and captures"
         )
 
 

@@ -1,4 +1,4 @@
-"""Extends tables about events by rows for the operators and modules that graphs replay."""
+"""Extends tables about events: adds rows for the operators and modules that graphs replay."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _TEXT_TYPES = ("string", "json")
 
 
 def described_events(rank_trace: RankTrace, table: str, columns: Sequence[str]) -> pl.DataFrame:
-    """Return columns of a table, with added rows for the operators and modules that graphs replay.
+    """Return these columns of a table; add rows for the operators and modules that graphs replay.
 
     `columns` begins with `event_index`.
     """

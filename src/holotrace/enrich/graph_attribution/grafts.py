@@ -106,7 +106,7 @@ class _Part(NamedTuple):
 
 
 def _numbered(rank_trace: RankTrace, nodes: pl.DataFrame) -> pl.DataFrame:
-    """Return the columns of `Grafts.nodes`; the event numbers continue after the file's numbers."""
+    """Return the columns of `Grafts.nodes`; their event numbers follow the last event number in the file."""
     used = rank_trace.unselected.table("events", ["event_index"])["event_index"].to_numpy()
     first = int(used.max(initial=0)) + 1
     numbers = pl.int_range(first, first + nodes.height, dtype=pl.UInt32, eager=True)
@@ -136,7 +136,7 @@ def _explained(rank_trace: RankTrace, work: pl.DataFrame) -> _Part:
 
 
 def _placed(nodes: pl.DataFrame, template: _Template, before: int, launch: dict[str, Any]) -> pl.DataFrame:
-    """Return the nodes of one replay; `before` is the number of nodes of earlier replays."""
+    """Return the nodes of one replay; `before` is how many nodes the earlier replays have in total."""
     return nodes.with_columns(
         pl.Series("above", np.where(template.above == NO_PARENT, NO_PARENT, template.above + before)),
         launch_index=pl.lit(launch["launch_index"], pl.UInt32),
@@ -154,8 +154,8 @@ def may_graft(rank_trace: RankTrace) -> bool:
 def _named_by_themselves(rank_trace: RankTrace, work: pl.DataFrame) -> _Part:
     """Return nodes for the work that no recording explains.
 
-    An annotation of a kernel's node in the graph may name its module. If torch.compile generated a kernel, the kernel's
-    name shows its operator. Otherwise, the order of the kernels may show the layer.
+    A kernel's node in the graph may have an annotation that names the module. If torch.compile generated a kernel, the
+    kernel's name shows its operator. Otherwise, the order of the kernels may show the layer.
     """
     modules = of_events(annotated_modules(rank_trace), work["event_index"])["module"]
     layers = _layers(rank_trace, work, modules)
@@ -175,7 +175,7 @@ def _named_by_themselves(rank_trace: RankTrace, work: pl.DataFrame) -> _Part:
 
 
 def _layers(rank_trace: RankTrace, work: pl.DataFrame, modules: pl.Series) -> _Part:
-    """Assign the work whose module is unknown to new nodes: one for each inferred layer of a launch."""
+    """Make a node for each inferred layer of each launch; assign the work whose module is unknown to these nodes."""
     inferred = of_events(inferred_layers(rank_trace).select("event_index", "module"), work["event_index"])["module"]
     names = _ids_of_texts(rank_trace, inferred.zip_with(modules.is_null(), modules.clear(len(modules))))
     described = work.select("launch_index", "launch_start_ns", "track_id").with_columns(
@@ -190,7 +190,7 @@ def _layers(rank_trace: RankTrace, work: pl.DataFrame, modules: pl.Series) -> _P
 
 
 def _distinct_nodes(described: pl.DataFrame) -> tuple[pl.DataFrame, _Rows]:
-    """Return the distinct nodes of each launch and, for each kernel or copy, the row of its node, or -1."""
+    """Return the nodes of each launch without duplicates and, for each kernel or copy, the row of its node, or -1."""
     keys = ["launch_index", "node_class", "name", "call"]
     nodes = described.drop_nulls("how").unique(keys, keep="first", maintain_order=True)
     numbered = nodes.select(*keys, row=pl.int_range(pl.len(), dtype=pl.Int64))
@@ -264,7 +264,10 @@ class _Templates:
         return _Template(kept, place[nearest_above(parent, is_kept, kept)], place[itself])
 
     def _names_around(self, launch: int) -> frozenset[str]:
-        """Return the names of operators and modules around a graph's launch; the replay leaves these names out."""
+        """Return the names of the operators and modules that enclose a graph's launch.
+
+        Recorded nodes with these names, and all nodes above them, are not repeated for the replay.
+        """
         nodes, owners = recorded_nodes(self._rank_trace), recorded_runtime_owner(self._rank_trace)
         row = rows_of_events(owners, pl.Series([launch], dtype=pl.UInt32))[0]
         at = np.array([NO_PARENT if row == NO_PARENT else owners["node"][int(row)]])

@@ -1,6 +1,6 @@
 """Infers layers from the order of a graph's kernels, if no recording names their operators.
 
-An inferred layer is not an attribution: it only divides the work that no recording explains.
+An inferred layer is not an attribution to operators: it only groups kernels that no recording explains.
 """
 
 from __future__ import annotations
@@ -86,14 +86,17 @@ class _Search:
         self._is_backward = names.str.contains(_BACKWARD).fill_null(value=False).to_numpy()
 
     def rows(self, *parts: tuple[int, int]) -> _Rows:
-        """Return the rows of these replays on their busiest stream; rows on other streams may come in any order relative to them."""
+        """Return the rows of these replays on their busiest stream.
+
+        Rows on other streams are left out, because their order relative to these rows may differ between replays.
+        """
         rows = np.concatenate([np.arange(*part) for part in parts])
         numbers, counts = np.unique(self._streams[rows], return_counts=True)
         chosen: _Rows = rows[self._streams[rows] == numbers[np.argmax(counts)]]
         return chosen
 
     def layers(self, rows: _Rows) -> Layers | None:
-        """Return the layers of a sequence of kernels; None if it has none."""
+        """Return the layers of a sequence of kernels, or None if no layers were found."""
         key = self._kernels[rows].tobytes()
         if key not in self._known:
             self._known[key] = repeated_layers(self._kernels[rows], [self._names[row] for row in rows])

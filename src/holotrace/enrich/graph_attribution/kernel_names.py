@@ -12,7 +12,7 @@ COPY, MEMSET = "\x1fcopy", "\x1fmemset"
 
 _COPIES = re.compile(r"^(Memcpy|CopyDevice|CopyHost|__amd_rocclr_copy)", re.IGNORECASE)
 _MEMSETS = re.compile(r"^(Memset|__amd_rocclr_fill)", re.IGNORECASE)
-"""ROCm implements copies and memsets of graphs as kernels."""
+"""In graphs, ROCm runs copies and memsets as kernels."""
 
 _ARGUMENTS = re.compile(r"[<(].*$", re.DOTALL)
 _ANONYMOUS = re.compile(r"\(anonymous namespace\)::|\(anonymous class\)::")
@@ -56,7 +56,7 @@ def _mangled_function(name: str) -> str:
 
 
 def numbered_names(first: list[str | None], second: list[str | None]) -> tuple[npt.NDArray[np.int64], ...]:
-    """Number all names in both lists; names that may belong to the same kernel get the same number, None gets -1.
+    """Number all names in both lists; names that may belong to the same kernel get equal numbers, and None gets -1.
 
     Names that occur in only one of the lists are compared by function name alone, because recordings may write
     namespaces, arguments and parameters differently.

@@ -40,7 +40,7 @@ _NO_WORK = re.compile(r"HostFunc|GraphLaunch")
 _COPY = re.compile(r"^(cuda|cu|hip)Memcpy")
 _MEMSET = re.compile(r"^(cuda|cu|hip)Memset")
 _MOST_RANGES = 200
-"""A replay is compared with at most this many annotated ranges of a recording without graphs: the longest ones."""
+"""If a recording without graphs has more annotated ranges than this, only the longest are compared with replays."""
 
 
 class Sequence(NamedTuple):
@@ -148,7 +148,7 @@ def _launch_calls(rank_trace: RankTrace, calls: pl.DataFrame, texts: pl.Series) 
 
 
 def _with_compiled_names(rank_trace: RankTrace, launched: pl.DataFrame) -> pl.DataFrame:
-    """Name the kernels that operators of torch.compile launched; these operators record the kernel names."""
+    """Add the names of kernels that torch.compile generated; the events of their operators contain the names."""
     compiled = rank_trace.table("compiled_kernels", ["event_index", "kernel_name"])
     if compiled.is_empty():
         return launched
@@ -180,7 +180,7 @@ def _between(rank_trace: RankTrace, launched: pl.DataFrame, start_ns: int, end_n
 
 
 def _batch_size(rank_trace: RankTrace, time_ns: int) -> int | None:
-    """Return the batch size in the shortest annotation around the start of a capture."""
+    """Return the batch size in the shortest annotation that contains one and encloses the start of a capture."""
     ranges = event_ranges(rank_trace, [EventKind.USER_ANNOTATION], ["name", "start_ns", "end_ns"])
     around = ranges.filter((pl.col("start_ns") <= time_ns) & (pl.col("end_ns") >= time_ns))
     shortest_first = around.sort(pl.col("end_ns") - pl.col("start_ns"))

@@ -45,7 +45,7 @@ class InferenceSteps(NamedTuple):
     table     one row per step, sorted by start:
 
         event_index           uint32  the range or module call of the step; null if only an operator marks its start
-        step_name             str     name of the range; null without a range
+        step_name             str     name of the range; null if there is no range
         engine                str     vllm, sglang, …; annotation for names that users chose; null if unknown
         found_by              str     annotation, python function, module, compiled graph, token embedding, or profiler step
         kind                  str     prefill, decode, mixed or denoising; null if unknown
@@ -206,7 +206,7 @@ def _engine(rank_trace: RankTrace) -> str | None:
 def _of_passes(passes: Passes, engine: str | None, last_ns: int | None = None) -> pl.DataFrame:
     """Return one step per pass; each step lasts until the next pass begins, because sampling follows the pass.
 
-    The last step lasts until `last_ns` or, by default, as long as its pass.
+    The last step lasts until `last_ns` or, if this is None, until the end of its pass.
     """
     following = pl.col("start_ns").shift(-1, fill_value=last_ns)
     table = passes.ranges.with_columns(

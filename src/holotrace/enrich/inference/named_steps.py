@@ -90,7 +90,7 @@ def _resolved(ranges: pl.DataFrame, rows: list[NamedStep]) -> list[NamedStep]:
 
 
 def _with_inner(outer: NamedStep, steps: list[NamedStep]) -> list[NamedStep]:
-    """Combine a range with the steps inside it: merge it with a single step, or drop it if there are several steps."""
+    """Merge a range with the step inside it; if there are several steps inside, keep them and drop the range."""
     if len(steps) != 1 or outer.said.rule.holds_steps != steps[0].said.rule.holds_steps:
         return steps or [outer]
     return [outer._replace(said=_joined(outer.said, steps[0].said))]
@@ -99,8 +99,8 @@ def _with_inner(outer: NamedStep, steps: list[NamedStep]) -> list[NamedStep]:
 def _joined(outer: StepName, inner: StepName) -> StepName:
     """Combine the facts in both names. If both give a value, the outer name takes precedence.
 
-    The rule of the inner name is kept, unless it is a general rule (for annotations, or from a user's pattern); then,
-    the rule of the outer name is kept.
+    The rule of the inner name is kept. But if that rule is a general one (for annotations, or from a user's pattern),
+    the rule of the outer name is kept instead.
     """
     filled = {name: value for name, value in inner._asdict().items() if getattr(outer, name) is None}
     rule = outer.rule if inner.rule.engine in _GENERAL_ENGINES else inner.rule

@@ -26,7 +26,8 @@ RULES_VARIABLE = "HOLOTRACE_STEP_NAMES"
 SUMS = tuple(f"{phase}_{name}" for phase in ("c", "g") for name in ("sq", "sk", "sqsq", "sqsk"))
 """Sums over the requests in prefill (c) and over the requests in decode (g).
 
-Each adds up the number of new tokens (q), the number of tokens that these attend to (k), or a product (q·q, q·k).
+For each request, q is the number of new tokens, and k is the number of tokens that these attend to. `sq` is the sum of
+q, `sk` of k, `sqsq` of q·q, and `sqsk` of q·k.
 """
 
 _NUMBERS = (
@@ -108,7 +109,7 @@ RULES = (
     StepRule(r"dummy_(prefill|decode|eager_decode)\[.*\]", "atom", None, "0.1.3 and later", _ATOM),
     StepRule(rf"draft\[{_N}/{_N} bs={_N}\]|dspark\[bs={_N} T={_N}\]", "atom", None, "0.1.3 and later", _ATOM, is_draft=True),
     StepRule(rf"execute_diffusion_(?P<requests>{_N})_\d+x\d+", "xdit", "denoising", "26.6, with TraceLens' patches", _TRACELENS, holds_steps=True),
-    StepRule(r"model_inference", "xdit", "denoising", "2026", _XDIT, holds_steps=True, is_common=True),  # also the name in PyTorch's recipe for the profiler
+    StepRule(r"model_inference", "xdit", "denoising", "2026", _XDIT, holds_steps=True, is_common=True),  # PyTorch's profiler recipe uses this name too
     StepRule(r"(?i:denois(e|ing))(?i:[ _-]?step)?([ _#:-]*\d+)?([\s(,:].*)?", "annotation", "denoising", until_next=False),
     StepRule(r"(?i:prefill)(?i:[ _-]?(step|phase))?([ _#:-]*\d+)?([\s(,:].*=.*)?", "annotation", "prefill", until_next=False),
     StepRule(r"(?i:decod(e|ing))(?i:[ _-]?(step|phase|token))?([ _#:-]*\d+)?([\s(,:].*=.*)?", "annotation", "decode", until_next=False),

@@ -31,7 +31,7 @@ _ATTENTIONS = {"start_ns": pl.Int64, "queries": pl.Int64, "keys": pl.Int64, "is_
 class TokenShapes(NamedTuple):
     """Calls whose input shapes show numbers of tokens, sorted by start.
 
-    embeddings   lookups in the largest embedding table of the rank, because smaller tables may embed positions or token types:
+    embeddings   lookups in the rank's largest embedding table (smaller tables may embed positions or token types):
                  start_ns, track_id, batch (number of sequences; null if all sequences are joined into one) and length
                  (number of tokens in each sequence, or in the joined sequence)
     attentions   start_ns, queries and keys of each sequence, is_causal
@@ -81,7 +81,7 @@ def _attentions(rank_trace: RankTrace) -> pl.DataFrame:
 
 
 def _calls(rank_trace: RankTrace, pattern: str, inputs: Sequence[str]) -> pl.DataFrame:
-    """Return the calls of matching operators, including operators that graphs replay, with the texts of their inputs."""
+    """Return the calls of matching operators, including those that graphs replay, and their inputs as text."""
     names = names_matching(rank_trace, pattern)
     if names.is_empty() and not may_graft(rank_trace):
         return pl.DataFrame(schema={"start_ns": pl.Int64, "track_id": pl.UInt32, **dict.fromkeys(inputs, pl.String)})

@@ -11,19 +11,19 @@ from holotrace.store.derived import derived
 from holotrace.store.trace import RankTrace, Trace
 
 _NO_RANGES = (EventKind.INSTANT, EventKind.MEMORY, EventKind.TRACE_SPAN)
-"""Kinds that frames and timelines do not list: events without a duration, and the span of the whole recording."""
+"""Kinds of events that frames and timelines do not list: those without a duration, and the span of the recording."""
 
 RANGES = tuple(kind for kind in EventKind if kind not in _NO_RANGES)
 """Kinds of events that frames and timelines list."""
 
 
 def origin_ns(trace: Trace) -> int:
-    """Return the earliest start of a range on any rank, ignoring selections; HTA's times are relative to it."""
+    """Return the earliest start of any listed event of any rank, selected or not; HTA's times are relative to it."""
     return min((span[0] for span in trace.map(_whole_span).values() if span), default=0)
 
 
 def duration_ns(rank_trace: RankTrace) -> int:
-    """Return the time between the first and the last start of the selected events; to HTA, it is the trace's length."""
+    """Return the time from the first to the last start of the selected events; HTA takes it as the trace's length."""
     span = _span(rank_trace)
     return span[1] - span[0] if span else 0
 

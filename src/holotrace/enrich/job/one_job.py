@@ -23,8 +23,8 @@ from holotrace.store.trace import RankTrace, SkippedFile, Trace
 from holotrace.units import counted
 
 FARTHEST_APART_NS = 10_000_000_000
-"""Recordings further apart than this are of different jobs. Smaller distances may be due to the ranks' clocks, which
-may differ by seconds."""
+"""If more time than this lies between two recordings, they belong to different jobs. Smaller gaps may be due to the
+ranks' clocks, which may differ by seconds."""
 
 MOST_NAMED = 4
 """A sentence names at most this many groups, files or ranks."""
@@ -75,7 +75,7 @@ class Wholeness:
 
     @property
     def has_diagnosis(self) -> bool:
-        """Whether the traces can be diagnosed: they are one job, and PyTorch's profiler wrote them."""
+        """Whether the traces can be diagnosed: they look like one job, and PyTorch's profiler wrote some of them."""
         return not self.unrelated and not self.is_foreign
 
     @property
@@ -92,7 +92,7 @@ class Wholeness:
 
 @dataclass(frozen=True)
 class FileFacts:
-    """Facts from one file about its job, and about how the file ends; None or empty if unknown."""
+    """What one file shows about its job, and how the file ends; fields are None or empty if unknown."""
 
     world_size: int | None
     backend: str | None
@@ -185,7 +185,7 @@ def cut_off_text(rank_trace: RankTrace) -> str:
     """Return a sentence about where the file was cut off; empty if it is complete."""
     by_kind = {finding.kind: finding for finding in rank_trace.health.findings}
     named = next((by_kind[kind] for kind in CUT_OFF_KINDS if kind in by_kind), None)
-    if named is None and rank_trace.header.raw:  # a mere list of events is complete even if its bracket is open
+    if named is None and rank_trace.header.raw:  # a file that is only a list of events may omit the closing bracket
         named = by_kind.get(_NO_END)
     return "" if named is None else _where(rank_trace, named)
 
@@ -198,7 +198,7 @@ def _where(rank_trace: RankTrace, finding: Finding) -> str:
 
 
 def unrelated(facts: Mapping[int, FileFacts]) -> str:
-    """Describe which differences between the ranks are impossible within one job; empty if there are none."""
+    """Return a sentence about differences that the ranks of one job cannot have; empty if there are none."""
     differences = [
         _times(facts),
         _single(facts),
@@ -237,7 +237,7 @@ def _single(facts: Mapping[int, FileFacts]) -> str:
 
 
 def _is_surely_one_job(facts: Mapping[int, FileFacts]) -> bool:
-    """Return whether all ranks report the same world size, and it is large enough for all of them.
+    """Return whether all ranks report the same world size, and whether it is at least the number of ranks.
 
     If so, the ranks belong to one job even if they differ in hardware.
     """
@@ -301,7 +301,7 @@ def _unreadable(skipped: Iterable[SkippedFile]) -> list[str]:
     named = "; ".join(f"{name_of(file.path)} ({_reason(file)})" for file in files[:MOST_NAMED])
     more = f"; {len(files) - MOST_NAMED:,} more" if len(files) > MOST_NAMED else ""
     subject = "1 file" if len(files) == 1 else f"{len(files):,} files"
-    return [f"{subject} could not be read and {'is' if len(files) == 1 else 'are'} missing here: {named}{more}"]
+    return [f"{subject} could not be read and {'is' if len(files) == 1 else 'are'} left out: {named}{more}"]
 
 
 def _reason(file: SkippedFile) -> str:

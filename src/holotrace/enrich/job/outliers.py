@@ -19,9 +19,10 @@ _LEAST_SPREAD = 0.02
 
 
 def stands_out(table: pl.DataFrame, value: str, peers: Sequence[str]) -> pl.Series:
-    """Return whether each value is far above its peers: the values in all rows that have equal entries in `peers`.
+    """Return, for each row, whether its value is far above the values of its peers.
 
-    m is the median of the peers; s is their median absolute deviation times 1.4826, but at least 2 % of m:
+    The peers are all rows that have the same entries in the columns `peers`. m is the median of the
+    peers; s is their median absolute deviation times 1.4826, but at least 2 % of m:
 
         value > 1.25 m  and  value > m + 5 s
 

@@ -9,7 +9,10 @@ from holotrace.store.trace import RankTrace
 
 
 def host_and_process(rank_trace: RankTrace) -> tuple[str | None, int | None]:
-    """Return the machine, from the file or the file name, and the process that ran the most operators; None if unknown."""
+    """Return the machine of a rank, and the process that ran most of its operators; each is None if unknown.
+
+    If the file does not contain the machine's name, the name comes from the file name.
+    """
     tracks = rank_trace.events_of([EventKind.CPU_OP], ["track_id"])["track_id"]
     processes = rank_trace.table("tracks", ["process_id"])["process_id"].gather(tracks).drop_nulls().mode()
     process = int(processes.to_list()[0]) if len(processes) else None
@@ -18,7 +21,7 @@ def host_and_process(rank_trace: RankTrace) -> tuple[str | None, int | None]:
 
 
 def host_and_process_by_name(rank_trace: RankTrace) -> tuple[str, int | None]:
-    """Return the host and process of a worker named `<host>_<process>`, else the name of the worker and None."""
+    """Return the host and process in a worker name `<host>_<process>`; for any other name, the name itself and None."""
     from holotrace.ingest.worker_names import worker_of  # noqa: PLC0415 -- also loads code for remote files
 
     worker = worker_of(rank_trace.source)

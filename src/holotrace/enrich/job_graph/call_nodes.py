@@ -20,7 +20,7 @@ from holotrace.store.trace import RankTrace
 
 @dataclass(frozen=True, eq=False)
 class CallGraph(EqualByContent):
-    """The event graph of a rank within a window, with its communication calls.
+    """The event graph of a rank for a window of time, and the communication calls in this window.
 
     graph  the graph of the events. A collective that the host performs is an activity outside the requesting thread. An
            edge leads from the thread to the collective's start. If the thread waits for the collective, another edge
@@ -30,8 +30,8 @@ class CallGraph(EqualByContent):
 
         event_index  uint32  as in `of_rank(rank_trace).calls`
         activity     uint32  row of `graph.activities`
-        asked_node   uint32  row of `graph.nodes`: for host calls, the last node of the requesting thread at or before
-                             the request; for kernels, the same as start_node
+        asked_node   uint32  row of `graph.nodes`: for host calls, the last node of the requesting thread that is not
+                             later than the request; for kernels, the same as start_node
         start_node   uint32  row of `graph.nodes`
         end_node     uint32  row of `graph.nodes`
     """
@@ -41,7 +41,7 @@ class CallGraph(EqualByContent):
 
 
 def call_graph(rank_trace: RankTrace, window: PathWindow, data_loading: Sequence[str] = DATA_LOADING) -> CallGraph:
-    """Return the graph of a window with its calls; `data_loading` is passed to `window_activities`."""
+    """Return the event graph of a window and the calls in it; `data_loading` is passed to `window_activities`."""
     activities = window_activities(rank_trace, window, tuple(data_loading), collectives_apart=True)
     graph = graph_of(rank_trace, activities, window.track_id)
     return CallGraph(graph, _calls(rank_trace, activities))
@@ -64,10 +64,10 @@ def _calls(rank_trace: RankTrace, activities: WindowActivities) -> pl.DataFrame:
 
 
 def _asked(activities: WindowActivities, asked_ns: pl.Series, rows: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-    """Return, for each call, the last node of the requesting thread at or before the request.
+    """Return, for each call, the last node of the requesting thread that is not later than the request.
 
-    If there is no such node, return the call's start. A call with a lane of its own was requested by the thread that
-    recorded it.
+    If there is no such node, return the node at which the call starts. If a call has its own lane, the thread that
+    recorded the call also requested it.
     """
     nodes, tracks, lanes = activities.nodes, activities.column("track_id"), activities.column("lane")
     asked: npt.NDArray[np.int64] = nodes.start[rows].copy()

@@ -47,7 +47,7 @@ def expansion(
     Returns:
         In time order:
 
-        leg          int64   its number, as in `wanted`
+        leg          int64   number of the leg, as in `wanted`
         start_ns, end_ns  int64  on the rank's own clock
         path_class   uint8   PathClass
         event_index  uint32  null outside all events
@@ -117,7 +117,7 @@ def _named(rank_trace: RankTrace, graph: EventGraph, table: pl.DataFrame) -> pl.
 
 
 def _thread(graph: EventGraph, table: pl.DataFrame) -> pl.Series:
-    """Return the thread of each edge's source or, at the start of the window, of its target."""
+    """Return each edge's thread: the thread of its source or, at the start of the window, the thread of its target."""
     from_source, from_target = (graph.nodes["activity"].gather(table[end]) for end in ("source", "target"))
     near = from_source.zip_with(from_source.is_not_null(), from_target)
     return graph.activities["track_id"].gather(near).alias("thread")
@@ -151,7 +151,7 @@ def _cut_at_functions(table: pl.DataFrame, functions: pl.DataFrame) -> pl.DataFr
 def _python_function(
     rank_trace: RankTrace, functions: pl.DataFrame, moments: pl.DataFrame, wanted: pl.Series
 ) -> pl.Series:
-    """Return the innermost Python function at each wanted time; null for other times, or if there is none."""
+    """Return the innermost Python function at each wanted time; null at other times and outside all functions."""
     asked = moments.with_columns(pl.when(wanted).then("moment").alias("moment"))
     return _innermost_text(rank_trace, functions, asked)
 

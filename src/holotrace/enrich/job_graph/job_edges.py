@@ -27,9 +27,10 @@ class JoinType(IntEnum):
     TRANSFER = 3
     """From the point where all ranks have arrived to the end of the call on one rank."""
     ALONE = 4
-    """To the end of a call, from its start or from the last arrival that it can have waited for.
+    """To the end of a call, from its start or from the last arrival before its end.
 
-    A call that ended before all ranks had arrived waited at most for the last arrival before its end.
+    A call that ended before all ranks had arrived did not wait for the ranks that arrived later, so its edge begins at
+    the last arrival before its end.
     """
     OUTSIDE = 5
     """From the start of the step to the point where all ranks have arrived, if a rank arrives outside its window."""
@@ -59,8 +60,8 @@ def within_ranks(of_ranks: Mapping[int, RankGraph], first: _Int64, time_ns: _Int
         offset = begin + targets
         measured = time_ns[offset] - time_ns[begin + sources]
         is_whole = graph.time_ns[targets] - graph.time_ns[sources] == graph.chain_ns[targets]
-        # Clocks may run at different rates, so if a chain takes all the time between its two points, its length is the
-        # time between them on the reference clock.
+        # A chain that takes all the time between its two points also takes all of it on the reference clock, which may
+        # run at a different rate. Its length is then the time between the points on the reference clock.
         lengths = np.where(is_whole, measured, np.minimum(graph.chain_ns[targets], measured))
         chains.append(JoinEdges(begin + sources, offset, JoinType.CHAIN, lengths, np.full(len(targets), -1)))
         shortcuts.append(

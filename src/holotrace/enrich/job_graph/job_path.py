@@ -96,7 +96,7 @@ def segments(job: JobGraph, found: pl.DataFrame, expanded: Mapping[int, pl.DataF
     Returns:
         rank         int32
         event_index  uint32  null outside all events
-        name         str     name of the event or, outside all events, of the Python function; null if unknown
+        name         str     name of the event or, outside all events, of the innermost Python function; null if unknown
         module       str     null if unknown
         path_class   uint8   PathClass
         start_ns, end_ns  int64  on the reference clock

@@ -32,7 +32,7 @@ class WindowOptions(NamedTuple):
 
     @property
     def is_default(self) -> bool:
-        """Whether no option selects a window, so the default step is used."""
+        """Whether the default step is used because no option selects a window."""
         return self.annotation is None and self.instance is None and self.time_range_ns is None
 
 
@@ -80,8 +80,8 @@ def job_window(trace: Trace, options: WindowOptions, executor: Executor) -> JobW
     """Return the joined graph of all ranks.
 
     Each rank is read twice: first for its communication and then, once the clocks are known, for its graph. The job's
-    window begins when the earliest window of any rank begins. If the window of a rank begins later, the graph of this
-    rank therefore also contains the end of its previous step.
+    window begins when the earliest window of any rank begins. If a rank's own window begins later, the rank's graph
+    still begins with the job's window, so it also contains the end of the rank's previous step.
 
     Raises:
         InvalidOptionError: a rank does not have the requested annotation, instance or range.

@@ -37,7 +37,8 @@ def placed_calls(of_ranks: Mapping[int, RankGraph], job: JobCalls, first: _Int64
     concerned = rows.filter(
         pl.col("start").is_not_null() | pl.col("instance").is_in(inside["instance"].drop_nulls().unique().implode())
     )
-    # A send or receive of the host begins at its request; PyTorch's annotation begins later.
+    # A send or receive that the host executes (it has no stream) begins when it is requested. PyTorch's annotation
+    # begins later.
     from_request = pl.col("collective").is_in(POINT_TO_POINT) & pl.col("stream").is_null()
     arrival = pl.when(from_request).then("asked").otherwise("start")
     early = pl.when(from_request & pl.col("asked_ns").is_not_null()).then(pl.col("start_ns") - pl.col("asked_ns"))

@@ -30,7 +30,8 @@ class JobGraph(EqualByContent):
     The first point is the start of the job's step, when the first rank begins. The last point is the end of the step,
     when the last rank ends.
 
-    rank       per point: its rank; -1 for the start and end of the step and for joints
+    rank       per point: its rank; -1 for the start and end of the step, and for joints (the points where all ranks of
+               a call have arrived)
     node       per point: its row in its rank's `EventGraph.nodes`
     time_ns    per point: on the reference clock
     edges      source and target
@@ -59,7 +60,7 @@ class JobGraph(EqualByContent):
         return int(self.time_ns[-1] - self.time_ns[0])
 
     def taken_ns(self) -> _Int64:
-        """Return how long each edge took: the measured time, but at most its length if the edge does not bind."""
+        """Return how long each edge took: the measured time or, for an edge that does not bind, at most its length."""
         measured = np.maximum(0, self.time_ns[self.edges.target] - self.time_ns[self.edges.source])
         taken: _Int64 = np.minimum(self.length_ns, measured)
         binds = self.binding[self.binding != NO_EDGE]
@@ -119,7 +120,7 @@ def job_graph(of_ranks: Mapping[int, RankGraph], job: JobCalls) -> JobGraph:
 def _without_cycle(
     time_ns: _Int64, parts: Sequence[JoinEdges]
 ) -> tuple[_Int64, _Int64, npt.NDArray[np.uint8], _Int64, _Int64]:
-    """Join the edges, and remove the cycles that wrongly matched calls or wrong clocks cause.
+    """Combine the edges, and break cycles, which are caused by wrongly matched calls or wrong clocks.
 
     If there are cycles, edges between ranks are dropped: first those that end before they start and, if cycles remain,
     also those that take 0 ns.
@@ -139,7 +140,7 @@ def _without_cycle(
 
 
 def _aligned(job: JobCalls, rank: int, time_ns: _Int64) -> _Int64:
-    """Convert a rank's times to the reference clock; times that end up before the first time are set to the first."""
+    """Convert a rank's times to the reference clock; results that precede the first time are set to the first time."""
     offset = job.clocks.corrections(rank, time_ns)["offset_ns"].fill_null(strategy="forward")
     times: _Int64 = time_ns + offset.fill_null(strategy="backward").to_numpy()
     from_begin: _Int64 = np.maximum(times, times[0])

@@ -73,7 +73,10 @@ def _factor(change: Scale | Remove | Replace, own_ns: int) -> float:
 
 
 def _host_edges(graph: EventGraph) -> tuple[_Int64, _Int64, _Int64, _Int64]:
-    """Return row, thread, start and end of the edges along threads or at the window's ends, by thread and start."""
+    """Return the edges along threads or at the window's ends, sorted by thread and start.
+
+    Each edge is returned as its row in `graph.edges`, its thread, its start and its end.
+    """
     owner = graph.nodes["activity"]
     beside = owner.gather(graph.edges["source"]).fill_null(owner.gather(graph.edges["target"]))
     tracks = graph.activities["track_id"].cast(pl.Int64).gather(beside)

@@ -27,8 +27,8 @@ class RankGraph(NamedTuple):
     node        per point: its row in `EventGraph.nodes`
     time_ns     the measured time of each point, on the rank's own clock; the first and last point are the window's ends
     source, target, length_ns  the edges between points. No edge leads from a call's start to its own end, because other
-                               ranks may delay the end. An edge to the end of a call is only as long as the path to
-                               the last event before the end.
+                               ranks may delay the end. The length of an edge to the end of a call covers the path only
+                               up to the last event before the end.
     reached_from  per point: the point where its binding chain begins; -1 for the first point, and for the end of a
                   call if only communication delays this end
     chain_ns    per point: the length of its binding chain
@@ -150,7 +150,7 @@ def before_each(graph: OpenGraph) -> _Rows:
 
 
 def reached_point(graph: OpenGraph, before: _Rows, nodes: _Rows) -> _Rows:
-    """Return, for each node, the nearest point at or before it along binding edges; -1 if there is none."""
+    """Walk back from each node along binding edges, and return the first point (a point returns itself); -1 if none."""
     return itself_or_above(before, graph.is_point, nodes)
 
 

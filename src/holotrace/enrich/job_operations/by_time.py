@@ -15,10 +15,10 @@ def by_time(operations: pl.DataFrame) -> Dependencies:
 
         computation    after the previous computation on its rank, and after each communication that ended between these
                        two computations
-        communication  after the last computation that ended before the communication began and, if a communication
-                       has ended since that computation, after the last such communication
+        communication  after the last computation that ended before the communication began; if other communications
+                       ended between these two operations, also after the last of them
 
-    If a rank left a communication before the last rank began it, the rank that left did not wait for any other rank.
+    If a rank left a communication before the last rank entered it, the rank that left did not wait for any other rank.
     Otherwise it waited for the last rank.
 
     Args:

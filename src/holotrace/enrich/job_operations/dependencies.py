@@ -38,7 +38,7 @@ def by_kind(operations: pl.DataFrame) -> Dependencies:
         messages                    one after another on their rank, separately for each kind
         receive                     before the pass that needs its data, and after the previous pass of that kind
         send                        after the pass that computes its content
-        first backward message      after the second-to-last pass before the first backward pass
+        first backward message      after the second-to-last of the passes that precede the first backward pass
         params-all-gather           before the first forward pass of its chunk
         grads-reduce-scatter        if there is a separate-grads-all-reduce: after the last backward pass of its chunk;
                                     else after the embedding gradients
@@ -74,7 +74,7 @@ def passes_of(operations: pl.DataFrame) -> pl.DataFrame:
         The rows of `operations` that are passes, and:
 
         direction   str   forward or backward; null for weight-compute, which exchanges no messages
-        number      int64 number among the passes of this kind on the rank, from 0
+        number      int64 number of the pass among the passes of its kind on the rank, from 0
         needs_recv  bool  whether another chunk computes the input of the pass
         needs_send  bool  whether another chunk needs the output of the pass
         previous    uint32  row of the previous pass of the same kind
@@ -184,5 +184,5 @@ def _instances(operations: pl.DataFrame, matched: Messages) -> pl.Series:
 
 
 def _lane() -> pl.Expr:
-    """Return the number of each rank among the ranks of the same stage and replica, from 0."""
+    """Number the ranks of each stage and replica from 0."""
     return (pl.col("rank").rank("dense").over("dp_rank", "stage") - 1).alias(LANE)

@@ -54,7 +54,11 @@ def ideal_ns(operations: pl.DataFrame) -> pl.Series:
 
 
 def _places(operations: pl.DataFrame) -> pl.DataFrame:
-    """Return, for each row, how many communications began on its rank between its operation's start and its own."""
+    """Return the place of each computation row within its operation.
+
+    The place is the number of communications that began on the rank between the start of the operation and the start
+    of the row.
+    """
     began = operations.filter(is_communication()).sort("start_ns")
     counted = began.select(
         *_WITHIN_RANK, "start_ns", pl.int_range(1, pl.len() + 1).over(_WITHIN_RANK).cast(pl.Int64).alias("count")

@@ -75,7 +75,7 @@ def _ended_together(calls: pl.DataFrame) -> pl.DataFrame:
     """Make a message's send and receive both end at the earlier of their two ends.
 
     A host may wait for a message only long after the message arrived, for instance at the end of the step. The recorded
-    end of that host's call is then too late. But if a call ends before the other call starts, both keep their own ends.
+    end of that host's call is then too late. But if one call ends before the other starts, neither end changes.
     """
     end, last_start = pl.col("start_ns") + pl.col("duration_ns"), pl.col("start_ns").max().over("instance")
     marked = calls.with_columns(end.alias("end_ns"), last_start.alias("last_start")).with_columns(
@@ -90,7 +90,7 @@ def _ended_together(calls: pl.DataFrame) -> pl.DataFrame:
 
 
 def _from_last_call(computation: pl.DataFrame, calls: pl.DataFrame) -> pl.DataFrame:
-    """If a computation follows a wait, move its start back to the end of the awaited call."""
+    """Move the start of each computation back to the end of the call or computation that ended last before it."""
     ended = calls.select("rank", "step", (pl.col("start_ns") + pl.col("duration_ns")).alias("last_end"))
     ordered = computation.sort("start_ns").with_columns(
         (pl.col("start_ns") + pl.col("duration_ns")).alias("end_ns"),

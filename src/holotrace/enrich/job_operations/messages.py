@@ -10,19 +10,19 @@ WITHIN_RANK = ("step", "rank")
 LANE = "lane"
 
 CLOCK_ERROR_NS = 50_000
-"""A receive that starts this long after the start of the last pass carries no data. A send that ends this long before
-the end of the first pass carries no data either.
+"""A receive that starts more than this long after the last pass starts carries no data. A send that ends more than this
+long before the first pass ends carries no data either.
 
-Some recorders also write sends and receives that the schedule skips at the beginning and end of a step.
+At the beginning and end of a step, the schedule skips some sends and receives, but some recorders write them anyway.
 """
 
 
 class Messages(NamedTuple):
     """The messages of a pipeline.
 
-    table  the messages that were matched to a pass: the columns of the messages, is_recv (bool), pass (uint32: row of the
-           pass that needs the received data or computed the sent data) and previous (uint32: row of the previous pass
-           of the same kind)
+    table  the messages that were matched to a pass: the columns of the messages, is_recv (bool), pass (uint32: row of
+           the pass that needs the received data or computed the sent data) and previous (uint32: row of the pass of the
+           same kind that precedes it on the rank)
     pairs  row and pair; the send and the receive of a message have the same pair
     """
 
@@ -31,12 +31,12 @@ class Messages(NamedTuple):
 
 
 def messages_of(messages: pl.DataFrame, passes: pl.DataFrame) -> Messages:
-    """Match messages to passes, by their order on each rank, and sends to receives.
+    """Match messages to passes by their order on each rank, and match sends to receives.
 
     If a rank has as many messages of a kind as its passes in that direction need, the k-th message belongs to the k-th
-    of the passes that need one. Otherwise, the k-th message belongs to the k-th of all passes in that direction (or
-    the k-th receive to the (k+1)-th pass, if there is one receive fewer than passes), and the messages of passes that
-    need none carry no data.
+    of the passes that need one. Otherwise, all passes in that direction are counted, and the k-th message belongs to
+    the k-th pass. If there is one receive fewer than passes, the first pass has no receive, so the k-th receive belongs
+    to the (k+1)-th pass. Messages of passes that need none carry no data.
 
     Args:
         messages: operations with a kind in `MESSAGES`.
@@ -54,7 +54,7 @@ _OF_DIRECTION = ("step", "rank", "direction")
 
 
 def _with_counts(messages: pl.DataFrame, passes: pl.DataFrame) -> pl.DataFrame:
-    """Add the direction of each message, and counts and times of the passes in this direction on its rank."""
+    """Add each message's direction, and the number and times of the passes in the same direction on the same rank."""
     end = pl.col("start_ns") + pl.col("duration_ns")
     facts = (
         passes.drop_nulls("direction")
@@ -115,7 +115,10 @@ def _of_every_pass(counted: pl.DataFrame, passes: pl.DataFrame, *, is_recv: bool
 
 
 def _pairs(carrying: pl.DataFrame) -> pl.DataFrame:
-    """Give the send and receive of a message the same number: between chunks, the k-th send and receive match."""
+    """Give the send and the receive of each message the same number.
+
+    Between two chunks, the k-th send matches the k-th receive.
+    """
     is_forward = pl.col("direction") == "forward"
     lower = pl.when(is_forward == pl.col("is_recv")).then(pl.col("of_chunk") - 1).otherwise("of_chunk")
     lane = (pl.col("rank").rank("dense").over("dp_rank", "stage") - 1).alias(LANE)

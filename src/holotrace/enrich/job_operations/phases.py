@@ -51,10 +51,10 @@ class Phases(NamedTuple):
     """The computation of a rank.
 
     table  disjoint intervals in time order: start_ns, end_ns, kind (from `table.KINDS`), action (int64; number
-           of the pass's annotation in the pipeline's schedule, -1 without an annotation), global_chunk and microbatch
-           (null if there is none)
-    busy   when the devices compute or, if there are no kernels, when innermost operators run; the operators around them
-           are ignored, because they may contain waits
+           of the pass among the annotated passes of the pipeline's schedule, -1 without an annotation), global_chunk
+           and microbatch (null if there is none)
+    busy   when the devices compute or, if there are no computation kernels, when innermost operators run (the operators
+           around them are ignored, because they may contain waits); also when the host loads data
     """
 
     table: pl.DataFrame
@@ -62,11 +62,12 @@ class Phases(NamedTuple):
 
 
 def phases(rank_trace: RankTrace) -> Phases:
-    """Return when the devices compute or, if there are no kernels, when the host computes.
+    """Return when the devices compute, and in which phase; without computation kernels, when the host computes.
 
     If the pipeline's schedule is annotated, the annotations show which pass runs. Otherwise, operators that the
-    autograd engine runs are backward, and operators outside both the engine and the optimizer are forward. A kernel has
-    the phase in which it was launched. Data loading on the host counts only while no kernel runs.
+    autograd engine runs belong to the backward pass, and operators outside both the engine and the optimizer belong to
+    the forward pass. A kernel belongs to the phase in which the host launched it. Data loading on the host is included
+    only while no computation kernel runs.
     """
     ranges = _ranges_by_kind(rank_trace)
     host = _of_host(_actions(rank_trace), ranges)
@@ -79,7 +80,7 @@ def phases(rank_trace: RankTrace) -> Phases:
 
 
 def _of_host(actions: pl.DataFrame, ranges: Iterable[tuple[str, Intervals]]) -> pl.DataFrame:
-    """Return the phases of the host; if phases overlap, the pipeline's action wins, then the first kind in `ranges`."""
+    """Return the phases of the host; where some overlap, keep the annotated pass, else the first kind in `ranges`."""
     tables = [actions]
     taken = union_of(actions)
     for kind, intervals in ranges:
@@ -103,7 +104,7 @@ def _ranges(rank_trace: RankTrace, kinds: tuple[EventKind, ...] | list[EventKind
 
 
 def _innermost_operators(rank_trace: RankTrace) -> Intervals:
-    """Return the innermost operators, except communication and operators inside collectives on the host."""
+    """Return when innermost operators run that neither communicate nor run inside a collective on the host."""
     nodes = host_nodes(rank_trace)
     parent = nodes["parent"].to_numpy()
     is_operator = (nodes["node_class"] == NodeClass.OPERATOR).to_numpy()

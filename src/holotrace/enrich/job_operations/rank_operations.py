@@ -19,11 +19,12 @@ from holotrace.store.trace import RankTrace
 
 LEAST_WAIT_NS = 100_000
 LEAST_WAIT = 0.5
-"""A rank waits for a call if, just before the call ends, it computes nothing for at least `LEAST_WAIT_NS`, or for at
-least the fraction `LEAST_WAIT` of the call."""
+"""Just before a call ends, its rank may compute nothing. This idle time is a wait for the call if it lasts at least
+`LEAST_WAIT_NS`, or at least the fraction `LEAST_WAIT` of the call's duration."""
 
 SMALL_PASS = 0.2
-"""A computation is merged into a neighbouring one if its busy time is below this fraction of the mean for its kind."""
+"""A computation is merged into a neighbouring computation if its busy time is below this fraction of the mean busy time
+of computations of the same kind."""
 
 Int64Array = npt.NDArray[np.int64]
 
@@ -31,13 +32,14 @@ Int64Array = npt.NDArray[np.int64]
 class RankOperations(NamedTuple):
     """The operations of one rank.
 
-    communicating  the rank's calls, and facts about the rank
-    began_ns       event_index and began_ns of each call: for sends and receives of the host, the time of the request;
-                   for others, the start
-    computation    computation between calls: step, kind, sequence, start_ns, end_ns, global_chunk, microbatch; rows
-                   with equal step, kind and sequence are one operation
+    communicating  the rank's communication calls, and the facts needed to match them
+    began_ns       event_index and began_ns of each call: the time of the request for sends and receives that run on
+                   the host; the start for all other calls
+    computation    the computation between calls: step, kind, sequence, start_ns, end_ns, global_chunk, microbatch; rows
+                   with equal step, kind and sequence belong to the same operation
     steps          step, start_ns, end_ns
-    in_forward     event_index and in_forward of each call: whether the host requested it in the forward pass; null if unknown
+    in_forward     event_index and in_forward of each call: whether the host requested it in the forward pass; null if
+                   unknown
     """
 
     communicating: OfRank
@@ -50,8 +52,8 @@ class RankOperations(NamedTuple):
 def rank_operations(rank_trace: RankTrace) -> RankOperations:
     """Return the operations of a rank.
 
-    All time in a step counts as computation, even gaps on the host. Only waits for calls are excluded. A rank that
-    sleeps or collects garbage therefore appears slow. Computation is divided where a call begins and where the phase
+    Everything in a step except waiting for calls is treated as computation, even the host's idle time. A rank that
+    sleeps or collects garbage therefore appears slow. Computation is split where a call begins and where the phase
     changes.
     """
     communicating = of_rank(rank_trace)
@@ -72,14 +74,14 @@ def rank_operations(rank_trace: RankTrace) -> RankOperations:
 
 
 def began_ns(calls: pl.DataFrame) -> Int64Array:
-    """Return when each call began; sends and receives of the host begin inside the operator that requests them."""
+    """Return when each call began; sends and receives that run on the host begin when they are requested."""
     is_host_message = pl.col("stream").is_null() & pl.col("family").cast(pl.String).is_in(POINT_TO_POINT)
     requested = pl.min_horizontal("asked_ns", "start_ns")
     return calls.select(pl.when(is_host_message).then(requested).otherwise("start_ns")).to_series().to_numpy()
 
 
 def _waits(began: Int64Array, ended: Int64Array, busy: Intervals) -> Intervals:
-    """Return when the rank waits: at the end of each call, while the rank computes nothing."""
+    """Return the intervals in which the rank computes nothing and waits for a call to end."""
     idle_from = np.concatenate([[np.iinfo(np.int64).min], busy[1]])
     idle_to = np.concatenate([busy[0], [np.iinfo(np.int64).max]])
     gap = np.searchsorted(idle_from, ended, side="left") - 1
@@ -91,7 +93,7 @@ def _waits(began: Int64Array, ended: Int64Array, busy: Intervals) -> Intervals:
 
 
 def _pieces(steps: pl.DataFrame, waits: Intervals, began: Int64Array, known: Phases) -> pl.DataFrame:
-    """Cut the steps, excluding waits, where calls begin and where the phase changes."""
+    """Remove the waits from the steps, then split the steps where a call begins and where the phase changes."""
     windows = steps["start_ns"].to_numpy(), steps["end_ns"].to_numpy()
     changes = _changes(known.table)
     bounds = distinct_times(*windows, *waits, began, changes)
@@ -105,7 +107,7 @@ def _pieces(steps: pl.DataFrame, waits: Intervals, began: Int64Array, known: Pha
 
 
 def _changes(table: pl.DataFrame) -> Int64Array:
-    """Return the end of each range that is followed by a range of another phase."""
+    """Return the end of each range if the next range belongs to a different phase."""
     differs = pl.any_horizontal(
         pl.col("kind") != pl.col("kind").shift(-1), pl.col("action") != pl.col("action").shift(-1)
     )
@@ -113,7 +115,7 @@ def _changes(table: pl.DataFrame) -> Int64Array:
 
 
 def _phase_of(table: pl.DataFrame, starts: Int64Array, ends: Int64Array) -> pl.DataFrame:
-    """Return the phase of the computation in each range or, if there is none in the range, the last phase before it."""
+    """Return the phase of the first computation in each range or, if there is none, of the last computation before it."""
     if table.is_empty():
         nothing = pl.repeat(None, len(starts), dtype=pl.Int64, eager=True)
         kind = pl.repeat("forward-compute", len(starts), eager=True)
@@ -131,7 +133,8 @@ def _phase_of(table: pl.DataFrame, starts: Int64Array, ends: Int64Array) -> pl.D
 def _passes(pieces: pl.DataFrame, messages: Int64Array) -> pl.DataFrame:
     """Add the column `operation`: all computation of one phase between two messages belongs to one operation.
 
-    A small operation joins the previous operation if there is no message in between, else the next operation.
+    A pass that the pipeline's schedule annotates is always one operation. Any other small operation is merged into the
+    previous operation if no message separates the two, else into the next operation.
     """
     after_message = np.searchsorted(messages, pieces["start_ns"].to_numpy(), side="right")
     key = pl.struct("step", "kind", "action", "message").rle_id()
@@ -178,7 +181,7 @@ def _prepared(pieces: pl.DataFrame, calls: pl.DataFrame, began: Int64Array) -> p
 
 
 def _after_backward(pieces: pl.DataFrame) -> pl.DataFrame:
-    """Set the kind of computation after a step's last backward pass to optimizer, as it clips or unscales gradients."""
+    """Set the kind of the work after a step's last backward pass to optimizer: it clips or unscales gradients."""
     is_backward = pl.col("kind").is_in(["backward-compute", "weight-compute"])
     last = pl.when(is_backward).then("end_ns").max().over("step")
     is_late = (pl.col("kind") == "forward-compute") & (pl.col("start_ns") >= last)

@@ -27,7 +27,7 @@ def is_operations_file(path: str) -> bool:
 
 
 def read_operations(path: Address) -> pl.DataFrame:
-    """Read a table of operations, for `holotrace.straggler_cost`.
+    """Read a table of operations, which `holotrace.straggler_cost` accepts.
 
     Args:
         path: a Parquet, CSV, Arrow or line-delimited JSON file, local or remote. The file has the columns listed below,

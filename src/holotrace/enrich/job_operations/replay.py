@@ -16,19 +16,19 @@ from holotrace.errors import InvalidOperationsError
 Int64Array: TypeAlias = npt.NDArray[np.int64]
 
 LEAST_TRANSFER_NS = -10_000_000
-"""The shortest plausible time from the start of the last rank to the end of a communication.
+"""The shortest plausible time from the last rank's start of a communication to the end of the communication.
 
-Small errors of the clocks can make this time negative. If it is even below this limit, the clocks are wrong.
+Small clock errors can make this time negative, but a time that is not above this limit shows that the clocks are wrong.
 """
 
 
 def work_ns(operations: pl.DataFrame, dependencies: Dependencies) -> pl.Series:
     """Return the time that each operation needs without waiting for other ranks.
 
-    computation    the duration; also for communication that waits for no other rank
-    communication  the end minus the latest start on any rank; 0 if the difference is -10 ms or less, because the clocks
-                   are then wrong
-    step-start     0, because launch delays are not part of the work
+    - computation, and communication that waits for no other rank: the duration
+    - communication that waits for other ranks: the time from the latest start on any rank to the end; 0 if this time is
+      -10 ms or less, because the clocks are then wrong
+    - step-start: 0, because launch delays are not part of the work
     """
     known = operations.with_columns(dependencies.instance, dependencies.waits)
     end = pl.col("start_ns") + pl.col("duration_ns")
@@ -43,8 +43,8 @@ def work_ns(operations: pl.DataFrame, dependencies: Dependencies) -> pl.Series:
 class Replay:
     """The graph of a job's operations, which can be replayed with any operation times.
 
-    An operation starts when all operations that it depends on have ended. A communication ends when the transfer time
-    has passed since its last rank started. Each step starts at 0 on all ranks.
+    An operation starts when all operations that it depends on have ended. A communication ends one transfer time after
+    its last rank has started. Each step starts at 0 on all ranks.
     """
 
     def __init__(self, operations: pl.DataFrame, dependencies: Dependencies) -> None:

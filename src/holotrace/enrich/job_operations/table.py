@@ -55,7 +55,7 @@ COMMUNICATION = (*MESSAGES, "params-all-gather", *_GRADIENTS, *_OF_AXES)
 """Kinds that move data between ranks; all others compute."""
 
 STEP_START = "step-start"
-"""Kind of the delay from the first rank's start of a step to this rank's start."""
+"""Kind of the delay between the start of a step on the first rank and its start on this rank."""
 
 PREPARATION = "preparation"
 """Kind of the work that a rank does in a step before it receives its first message."""
@@ -75,7 +75,7 @@ _NAMES = {
     "global_chunk": ("global_chunk", "gmc"),
     "sequence": ("sequence", "seq_id"),
 }
-"""The names that a column may have; the second is used in the files published with the OSDI'25 paper."""
+"""The accepted names of each column; the files published with the OSDI'25 paper use the second name."""
 
 _UNITS = {"_ns": 1, "_us": 1_000, "_ms": 1_000_000, "_s": 1_000_000_000, "": 1_000_000_000}
 _TIMES = {"start": ("start", "start_ts"), "duration": ("duration",)}
@@ -98,15 +98,16 @@ def operations_table(frame: pl.DataFrame, source: str = "the table of operations
         global_chunk   int64   model chunk within the model; by default chunk * stages + stage; also `gmc`
         sequence       int64   number among the operations of the same kind, rank and step, by default in order of
                                start; rows with equal numbers are parts of one operation; also `seq_id`
-        instance       int64   number of the communication, equal on all its ranks in a step; null if unknown. Without
-                               this column, operations are matched by kind and order
+        instance       int64   number of the communication, the same on all of its ranks in a step; null if unknown.
+                               Without this column, operations are matched by kind and order
         message_bytes  int64   size of the message; only communications of equal kind and size are compared
 
     Returns:
         The columns above, sorted by step, rank and start_ns.
 
     Raises:
-        InvalidOperationsError: a column or a value is missing; the message names the column or the first row without a value.
+        InvalidOperationsError: a column or a value is missing; the message names the column or the first row
+            without a value.
     """
     if frame.is_empty():
         message = f"{source} has no rows; each row is one operation of one rank in one step"
@@ -250,7 +251,10 @@ def _not_negative(name: str) -> pl.Expr:
 
 
 def has_known_communication(operations: pl.DataFrame) -> bool:
-    """Return whether the table has instances or collectives over an axis; if so, `by_time` infers the dependencies."""
+    """Return whether any row has an instance or is a collective over one axis of parallelism.
+
+    If so, `by_time` can infer the dependencies.
+    """
     has_instance = operations["instance"].is_not_null().any()
     return bool(has_instance or operations["kind"].is_in(_OF_AXES).any())
 

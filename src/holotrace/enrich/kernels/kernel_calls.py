@@ -39,7 +39,8 @@ def kernel_calls(rank_trace: RankTrace) -> pl.DataFrame:
         device             int32   -1 if unknown
         uses_tensor_cores  bool    null if the name does not show it
 
-        and the columns of `kernel_shapes`, which are null (is_estimated: false) if the shape of the kernel is unknown.
+        and the columns of `kernel_shapes`; if the shape of a kernel is unknown, is_estimated is false, and the other
+        columns are null.
     """
     return described_calls(_kernels(rank_trace), kernel_shapes(rank_trace), uses_tensor_cores(rank_trace))
 
@@ -58,7 +59,7 @@ def kernel_shapes(rank_trace: RankTrace) -> pl.DataFrame:
     """Return the known launch shapes of kernels, and how well each kernel fills its device.
 
     The profiler writes blocks per SM and the estimated achieved occupancy only for NVIDIA devices. For other devices,
-    both are computed here if the file gives the launch shape and the device's properties. Registers and shared memory
+    holotrace computes both if the file gives the launch shape and the device's properties. Registers and shared memory
     may limit the occupancy further, so the computed occupancy is an upper bound:
 
         blocks_per_sm = blocks / SMs (or compute units)
@@ -71,11 +72,11 @@ def kernel_shapes(rank_trace: RankTrace) -> pl.DataFrame:
         grid_x … block_z      int64    blocks of the launch and threads of a block; null if unknown
         registers_per_thread  int64    null if unknown
         shared_memory_bytes   int64    null if unknown
-        blocks_per_sm         float64  null if unknown, 0 or infinite
+        blocks_per_sm         float64  null if unknown, or if the file gives 0 or infinity
         occupancy_fraction    float64  0..1, null if unknown
-        is_estimated          bool     whether blocks_per_sm and occupancy_fraction were computed here
+        is_estimated          bool     whether holotrace computed blocks_per_sm and occupancy_fraction
     """
-    return _shapes(rank_trace.unselected)  # shapes may come from launches that are not selected
+    return _shapes(rank_trace.unselected)  # the shape of a selected kernel may come from a launch that is not selected
 
 
 @derived
@@ -113,7 +114,7 @@ def _described(table: pl.DataFrame) -> pl.DataFrame:
 
 
 def _with_shapes_of_launches(rank_trace: RankTrace) -> pl.DataFrame:
-    """Return the args of all kernels; a kernel without a grid (older ROCm versions) gets the args of its launch."""
+    """Return the arguments of all kernels; kernels without a grid (older ROCm versions) get those of their launch."""
     table = rank_trace.table("kernels", [*_COLUMNS, *GRID, *BLOCK])
     on_host = table.filter(rows_of_events(device_rows(rank_trace), table["event_index"]) < 0)
     if on_host.is_empty():
@@ -158,7 +159,7 @@ def _estimated(rank_trace: RankTrace, table: pl.DataFrame, shapes: pl.DataFrame)
 
 
 def _processors(rank_trace: RankTrace, used: pl.Series) -> pl.DataFrame:
-    """Return each device's number of SMs and maximum threads per SM, a property with two spellings in traces."""
+    """Return each device's number of SMs and its maximum number of threads per SM."""
     devices = used.drop_nulls().unique().to_list()
     rows = [
         (

@@ -106,7 +106,7 @@ RULES: tuple[Rule, ...] = (
     Rule(
         r"^(cncl|mccl|bkcl|ixccl|eccl)([A-Z_]|::)",
         _COMMUNICATION,
-        "libraries of other devices, named like the PyTorch backends for these devices; "
+        "communication libraries of other devices, which have the same names as PyTorch's backends for these devices; "
         "https://docs.pytorch.org/docs/stable/distributed.html#third-party-backends",
     ),
     Rule(
@@ -173,7 +173,8 @@ RULES: tuple[Rule, ...] = (
     Rule(
         r"quick_?reduce|allreduce_prototype",
         _COMMUNICATION,
-        "QuickReduce, vLLM and SGLang on ROCm; https://github.com/ROCm/aiter/blob/main/csrc/include/quick_all_reduce.cuh",
+        "QuickReduce in vLLM and SGLang on ROCm; "
+        "https://github.com/ROCm/aiter/blob/main/csrc/include/quick_all_reduce.cuh",
     ),
     Rule(
         r"(^|_|::)multimem_",
@@ -184,7 +185,7 @@ RULES: tuple[Rule, ...] = (
     Rule(
         r"(?i)(one|two)_?shot_?(all_?)?(reduce|param)|lamport",
         _COMMUNICATION,
-        "all-reduces in one or two rounds, and those that wait for data with Lamport flags; "
+        "one-shot and two-shot all-reduces, and collectives that use Lamport flags to wait for data; "
         "https://github.com/flashinfer-ai/flashinfer/tree/main/include/flashinfer/comm",
     ),
     Rule(
@@ -222,13 +223,13 @@ RULES: tuple[Rule, ...] = (
         KernelKind.MEMORY,
         "copies as roctracer named them: CopyHostToDevice, FillBuffer",
     ),
-    Rule(r"^(hip)?Mem(cpy|set)", KernelKind.MEMORY, "copies in files that have no copy categories"),
+    Rule(r"^(hip)?Mem(cpy|set)", KernelKind.MEMORY, "copies and memsets in files that have no categories for them"),
     Rule(r"^event_(wait|record)", None, "MTIA queues that wait for or record an event, without doing work", _MTIA),
     Rule(r"^dma", KernelKind.MEMORY, "MTIA moves memory by DMA", _MTIA),
     Rule(
         r"^(job_exe|packet|pe_exe|cpum_exe_subgraph|collective_subgraph_execution)",
         KernelKind.OTHER,
-        "MTIA jobs, packets and programs whose contents the row does not show; HTA also keeps them apart from computation",
+        "MTIA jobs, packets and programs whose contents the row does not show; HTA does not count them as computation either",
         _MTIA,
     ),
 )
@@ -265,13 +266,13 @@ def kind_of_name(name: str, event_kind: EventKind = EventKind.KERNEL) -> KernelK
 
 
 def name_classifier(event_kind: EventKind) -> Callable[[str], KernelKind | None]:
-    """Return a fast `kind_of_name` for many names of one kind of event; later changes to the rules do not affect it."""
+    """Return a faster `kind_of_name` for one kind of event; later changes to the rules do not affect it."""
     return matcher(active_rules(), event_kind)
 
 
 @lru_cache(maxsize=16)
 def matcher(rules: tuple[Rule, ...], event_kind: EventKind) -> Callable[[str], KernelKind | None]:
-    """Return `kind_of_name` for these rules."""
+    """Return a function that finds the kind of a kernel from its name, according to these rules."""
     compiled = [(re.compile(rule.pattern), rule.kind) for rule in rules if rule.only in (None, event_kind)]
 
     def kind(name: str) -> KernelKind | None:

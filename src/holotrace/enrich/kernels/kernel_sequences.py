@@ -16,11 +16,11 @@ def sequences(kernels: pl.DataFrame, by: str) -> pl.DataFrame:
     """Join the kernels of each owner, such as a call, into a sequence in the order of the rows.
 
     Args:
-        kernels: `by` (the owner), `name` (string id) and `kernel_ns`.
-        by: the column of the owner.
+        kernels: one row for each kernel; columns: name (string id), kernel_ns, and the column that `by` names.
+        by: name of the column that identifies the owner of each kernel.
 
     Returns:
-        One row for each owner, in the order of their first kernels: `by`, then
+        One row for each owner, in the order of their first kernels, with the owner's column and
 
         sequence      str    string ids, joined by commas
         kernel_count  int64

@@ -3,8 +3,9 @@
 The profiler does not record which cores a kernel uses. The name of a kernel often shows its cores, but in words that
 change with every generation of hardware and libraries. A table of rules lists these words with their sources. The first
 rule that matches decides: the user's rules come first, then the rules of the file that `HOLOTRACE_TENSOR_CORE_RULES`
-names, then `RULES`. Without a matching rule, a kernel is assumed to use ordinary cores if it communicates or moves
-memory, or if its name suggests work other than matrix products. For all other kernels, the cores are unknown.
+names, then `RULES`. If no rule matches, the cores are unknown if the name contains a word for matrix products, such as
+`gemm`. Otherwise, a kernel is assumed to use ordinary cores if it communicates or moves memory, or if its name suggests
+other work. For all other kernels, the cores are unknown.
 """
 
 from __future__ import annotations
@@ -90,7 +91,7 @@ RULES: tuple[Rule, ...] = (
         r"(?i)dot_do_o|convert_dq|splitkv_combine|FlashAttnFwdCombine|FlashAttnBwdP(re|ost)process|"
         r"FmhaBwd(OGradDotO|ConvertQGrad)|FmhaFwd(SplitKVCombine|AppendKV)|merge_attn_states|fmhaReductionKernel",
         "ordinary",
-        "FlashAttention, Composable Kernel, cuDNN and TensorRT-LLM: kernels that run before and after the products",
+        "kernels of FlashAttention, Composable Kernel, cuDNN and TensorRT-LLM before and after the matrix products",
     ),
     Rule(
         r"(?i)split_?k_?reduce|ReduceSplitK|init_device_workspace|prepare_grouped_gemm_data|elemWiseRNNcell|_?splitk\w{0,99}_reduce|(^|[\s:_])(gemm|bmm|mla|attn|attention|fmha|pa)\w{0,99}_(reducev?|combine|schedule)(_|\b)|"
@@ -111,13 +112,14 @@ RULES: tuple[Rule, ...] = (
         r"^(void )?(cub|at_cuda_detail|thrust|hipcub|rocprim|fft2d|regular_fft|vector_fft|multi_bluestein_fft)\w{0,99}::|"
         r"(^|[\s:])(regular|vector|postprocess|preprocess)_?(c2c|r2c|c2r)?_?fft|fft2d_(r2c|c2r)|flip_filter",
         "ordinary",
-        "the sorts, scans and reductions of CUB, Thrust and rocPRIM; cuFFT",
+        "the sorts, scans and reductions of CUB, Thrust and rocPRIM, and the kernels of cuFFT",
     ),
     # NVIDIA: the instruction or its shape in the name
     Rule(
         r"[a-z](884|1688|8816|8832|16816|16832|16864|168128|168256)(?![0-9])",
         "tensor",
-        "cuBLAS, cuDNN and CUTLASS 2 write m, n and k of the mma instruction: Volta 884, Turing 1688, Ampere 16816",
+        "names of cuBLAS, cuDNN and CUTLASS 2 contain m, n and k of the mma instruction: Volta 884, Turing 1688, "
+        "Ampere 16816",
     ),
     Rule(
         r"(?i)(?<![a-z])([hidqbuw]|[hiqw]g)mma(?![a-z])|tcgen05|(?-i:[a-z]Wmma)",
@@ -149,14 +151,14 @@ RULES: tuple[Rule, ...] = (
     Rule(
         r"cudnn_generated_fort_native_(sdpa|matmul|conv)|cudnn\w{0,99}_sm(8\d|9\d|1[012]\d)_flash",
         "tensor",
-        "cuDNN 8.9 and 9 generate attention and convolution for tensor cores",
+        "attention, matrix products and convolutions that cuDNN 8.9 and 9 generate for tensor cores",
     ),
     # attention and matrix products of other libraries
     Rule(r"fmha_cutlass[FB]_f32_\w{0,99}sm(5|6|70|75)", "ordinary", "memory-efficient attention in FP32 before Ampere"),
     Rule(
         r"fmha_cutlass[FB]_b?f\d+_\w{0,99}sm(7|8|9|1\d)",
         "tensor",
-        "PyTorch's memory-efficient attention; FP32 as three TF32 products",
+        "PyTorch's memory-efficient attention, which computes an FP32 product as three TF32 products",
     ),
     Rule(
         r"(^|::|\s|<)flash_(fwd|bwd)_|FlashAttn(Fwd|Bwd)|flash::(enable_sm|compute_attn)|flash_attn_cute|"
@@ -168,7 +170,7 @@ RULES: tuple[Rule, ...] = (
     Rule(
         r"fmha_v2_|fmhaSm\d+|(^|::)(Batch|Single)?(FP8)?Prefill\w{0,99}Kernel|(POD\w{0,99}TensorKernel|BatchMLAPage\w{0,99}Kernel|CuteSM80)",
         "tensor",
-        "TensorRT-LLM and FlashInfer, prefill; "
+        "attention kernels of TensorRT-LLM, and FlashInfer's prefill; "
         "https://github.com/flashinfer-ai/flashinfer/tree/main/include/flashinfer/attention",
     ),
     Rule(
@@ -181,14 +183,15 @@ RULES: tuple[Rule, ...] = (
     Rule(
         r"^(void )?(bmm|gemm|batchedGemm)\w{0,99}_(Mx)?(E\dm\d|Bfloat16|Fp16|Int8)\w{0,99}_sm1\d\d",
         "tensor",
-        "TensorRT-LLM's generated kernels for Blackwell write the types and the architecture: bmm_MxE4m3_…_sm100f; "
+        "names of TensorRT-LLM's generated kernels for Blackwell contain the types and the architecture: "
+        "bmm_MxE4m3_…_sm100f; "
         "https://github.com/NVIDIA/TensorRT-LLM/tree/main/cpp/tensorrt_llm/kernels/trtllmGenKernels",
     ),
     Rule(
         r"(^|::|\s)grouped_gemm::.*Gemm\w{0,99}Kernel|deep_gemm::\w{0,99}(gemm|bmm|einsum|mqa|hc_prenorm)|(^|::|\s)Marlin\b|marlin\w{0,99}::Marlin|"
         r"(^|::)awq_gemm|(^|::)\w{0,99}tinygemm_m16n8",
         "tensor",
-        "grouped products, DeepGEMM, Marlin and AWQ in vLLM and SGLang; "
+        "grouped matrix products, DeepGEMM, and the Marlin and AWQ kernels of vLLM and SGLang; "
         "https://github.com/deepseek-ai/DeepGEMM/tree/main/deep_gemm/include/deep_gemm/impls",
     ),
     Rule(
@@ -213,7 +216,8 @@ RULES: tuple[Rule, ...] = (
     Rule(
         r"^(Custom_)?Cijk_\w{0,99}_MT\d+x\d+x\d+\w{0,99}_(SE|SN|K1|ISA\d+\w{0,99})(_|$)|^Cijk_((?!_MT\d).)*$",
         "ordinary",
-        "Tensile's kernels without a matrix instruction, and those that only scale or add up: Cijk_SB_PostGSU; "
+        "Tensile's kernels without a matrix instruction, and its kernels that only scale or sum results: "
+        "Cijk_SB_PostGSU; "
         "https://github.com/ROCm/Tensile/wiki/Kernel-Parameters",
     ),
     Rule(
@@ -238,7 +242,11 @@ RULES: tuple[Rule, ...] = (
         "tensor",
         "AITER's assembly for MI300 and later; https://github.com/ROCm/aiter/tree/main/hsa",
     ),
-    Rule(r"^attn_fwd|^bwd_kernel_d(k_dv|q|kdv)", "tensor", "AOTriton, PyTorch's attention on ROCm; MFMA also has FP32"),
+    Rule(
+        r"^attn_fwd|^bwd_kernel_d(k_dv|q|kdv)",
+        "tensor",
+        "AOTriton, PyTorch's attention on ROCm; MFMA also supports FP32",
+    ),
     # Intel
     Rule(
         r"(?i)(?<![a-z])dpas(?![a-z])|xetla|(?<![a-z])xmx(?![a-z])",
@@ -265,7 +273,7 @@ RULES: tuple[Rule, ...] = (
         r"(wgrad|dgrad)_(alg\w{0,99}_)?engine|(wgrad|dgrad)2d_|conv_depthwise|depthwise_?conv|(^|[\s:])(dgrad|wgrad|fprop)_depthwise|"
         r"winograd_?(nonfused|3x3Kernel|Forward|Wgrad|::generate)|epilogue::impl::globalKernel|Winograd\w{0,99}Transform",
         "ordinary",
-        "cuBLAS and cuDNN without an mma shape in the name, depthwise convolutions",
+        "cuBLAS and cuDNN kernels without an mma shape in the name, and depthwise convolutions",
     ),
     Rule(
         r"^(void )?(at|c10)::(?!.*(gemm|_mm_|(?<![a-zA-Z])w?mma|fmha|attention_kernel))",
@@ -279,8 +287,11 @@ RULES: tuple[Rule, ...] = (
         "layouts, normalisation, caches, activations and embedding tables of cuDNN, vLLM and FBGEMM",
     ),
 )
-"""The rules that come with holotrace; the first that matches decides. If no rule matches, kernels that move or send
-data, and kernels with one of `_NO_PRODUCTS` in their name, use ordinary cores; for all others, the cores are unknown."""
+"""The rules that come with holotrace; the first that matches decides.
+
+If no rule matches, the cores are unknown if the name contains one of `_PRODUCTS`. Otherwise, kernels that move or send
+data, and kernels whose name contains one of `_NO_PRODUCTS`, use ordinary cores. For all others, the cores are unknown.
+"""
 
 PLUGIN_OPERATORS = (
     r"aten::(_convolution|conv[123]d|conv_tbc|conv_transpose[123]d|convolution|prelu|addm[mv]|addmm_|addr|matmul|m[mv]|"
@@ -307,7 +318,7 @@ _OPERATORS = (
     r"(Addm[mv]|Addbmm|Baddbmm|Bmm|M[mv]|Linear|Convolution|CudnnConvolution(Transpose)?|MiopenConvolution)Backward\d*",
     r"(CudnnRnn|(Scaled)?GroupedMm|ScaledDotProduct\w*Attention|FlashAtt\w*|EfficientAttention)Backward\d*",
 )
-"""Additional patterns of whole operator names, which the plugin lacks."""
+"""Patterns of whole operator names, for operators that the TensorBoard plugin does not list."""
 
 
 @derived_under_rules
@@ -353,7 +364,7 @@ def active_rules() -> tuple[Rule, ...]:
 
 
 def kernel_answers(rank_trace: RankTrace, answer: Answer) -> pl.DataFrame:
-    """Return the table of `uses_tensor_cores`; `answer` is called once for each distinct name."""
+    """Return the columns of `uses_tensor_cores`, as `answer` decides; it is called once for each distinct name."""
     rows = device_rows(rank_trace).filter(pl.col("kind") == EventKind.KERNEL)
     kernels = rows.select("event_index", "name").sort("event_index")
     distinct = kernels["name"].unique()
@@ -383,7 +394,7 @@ def _matcher(rules: tuple[Rule, ...], kernel_rules: tuple[kernel_kind.Rule, ...]
 
 
 def _by_work(name: str, kind_of: Callable[[str], KernelKind | None]) -> bool | None:
-    """Return False for kernels that send data, move data or multiply no matrices, else None."""
+    """Return False if the name shows that a kernel sends data, moves data or multiplies no matrices, else None."""
     function = function_name(name)[:SCANNED_LENGTH]
     if _MAY_MULTIPLY.search(function):
         return None
@@ -391,7 +402,7 @@ def _by_work(name: str, kind_of: Callable[[str], KernelKind | None]) -> bool | N
 
 
 def _scanned(name: str) -> str:
-    """Return the part of a name that patterns search; names are demangled if possible."""
+    """Return the part of a name in which patterns are searched; the name is demangled if possible."""
     readable = demangled(name)
     return (readable if "(" in readable or not name.startswith("_Z") else name)[:SCANNED_LENGTH]
 

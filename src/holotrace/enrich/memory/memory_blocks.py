@@ -11,7 +11,7 @@ from holotrace.enrich.memory.memory_events import DEVICE_KEYS
 
 
 class TimeWindow(NamedTuple):
-    """A time window, in ns since the Unix epoch, that includes both ends; None for an open end."""
+    """A time window in ns since the Unix epoch; it includes both bounds, and None means that there is no bound."""
 
     start_ns: int | None
     end_ns: int | None
@@ -55,8 +55,12 @@ def changes_by_address(events: pl.DataFrame, keys: Sequence[str]) -> pl.DataFram
     """Return the events that allocate or free memory at a known address, in order of time.
 
     Returns:
-        `keys`, row (uint32, in `events`), is_allocation, allocated (row of the previous event with the same keys if
-        that event is an allocation, else null), is_followed_by_allocation (null if no event follows).
+        The columns `keys`, and
+
+        row                        uint32  row of the event in `events`
+        is_allocation              bool
+        allocated                  uint32  row of the previous event with the same keys; null if it is no allocation
+        is_followed_by_allocation  bool    whether the next event with the same keys is an allocation; null if none
     """
     is_allocation, row = pl.col("change_bytes") > 0, pl.col("row")
     known = events.with_row_index("row").filter(pl.col("address").is_not_null() & (pl.col("change_bytes") != 0))
@@ -76,10 +80,10 @@ def frees_and_kept(frees: pl.DataFrame, kept: pl.DataFrame) -> pl.DataFrame:
 
 
 def described_blocks(events: pl.DataFrame, blocks: pl.DataFrame) -> pl.DataFrame:
-    """Describe each block by the event that allocated it, or by the free if the allocation is unknown.
+    """Describe each block by the event that allocated it or, if that event is unknown, by the event that freed it.
 
     Args:
-        events: `memory_events` with the columns operator and caller, which contain nodes; -1 if there is none.
+        events: `memory_events` with two more columns, operator and caller: rows of host nodes, -1 if there is none.
         blocks: the result of `memory_blocks`.
 
     Returns:

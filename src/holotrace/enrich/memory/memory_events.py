@@ -43,7 +43,7 @@ _DEVICE_TYPES = {
     19: "mtia",
     20: "privateuseone",
 }
-"""Names of device types as `torch.device` prints them, by their numbers in
+"""Names of device types as `torch.device` prints them. The keys are the numbers in
 https://github.com/pytorch/pytorch/blob/v2.9.0/torch/headeronly/core/DeviceType.h."""
 
 
@@ -94,13 +94,13 @@ def memory_events(rank_trace: RankTrace) -> pl.DataFrame:
 def nodes_of_memory_events(rank_trace: RankTrace) -> Rows:
     """Return the row in `host_nodes` of the innermost node around each memory event; -1 if there is none.
 
-    The node is on the event's thread and is running at the time of the event; intervals are half-open.
+    The node is on the event's thread, and start_ns <= time of the event < end_ns.
     """
     return _nodes(rank_trace)
 
 
 def _total() -> pl.Expr:
-    """Return the total after each event of one device, from the file or else as the sum of the changes."""
+    """Return the total after each event of one device: from the file or, if it has none, the sum of the changes."""
     total = pl.col("change_bytes").cum_sum()
     known_before = pl.min_horizontal(total.min(), 0)
     return pl.when(pl.col("total_allocated").is_null().any()).then(total - known_before).otherwise("total_allocated")
@@ -115,8 +115,7 @@ def _nodes(rank_trace: RankTrace) -> Rows:
 def innermost_nodes(nodes: pl.DataFrame, tree: npt.NDArray[np.integer], time_ns: Rows) -> Rows:
     """Return the innermost node of a tree at each time; -1 if there is none.
 
-    The innermost node is the last node that has begun or, if this node has ended, its nearest ancestor that is still
-    open.
+    The innermost node is the node that began last or, if that node has ended, its nearest ancestor that has not ended.
     """
     if nodes.is_empty():
         return np.full(len(time_ns), NO_PARENT, np.int64)

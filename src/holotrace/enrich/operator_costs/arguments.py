@@ -25,11 +25,11 @@ class Arguments:
     strides    strides of each input
     values     text of each scalar; empty for tensors
     kernels    names of kernels that the call launched
-    recorded   `flops` and `bytes` of a generated kernel, recorded by the compiler
+    recorded   `flops` and `bytes` of a generated kernel, as the compiler recorded them
     sums       sums over the requests of an inference step: `c_sqsk`, …
     related    other operators that the rule reads; see `Rule.reads`
-    product_count  number of tensor-core kernels that this call itself launched; None if unknown, or if the rule does
-                   not read the forward call
+    product_count  number of tensor-core kernels that this call itself launched, given only to rules that read the
+                   forward call; otherwise, or if unknown, None
     """
 
     operator: str
@@ -61,7 +61,7 @@ class Arguments:
         )
 
     def is_given(self, index: int) -> bool:
-        """Whether an optional tensor was given; if not, its type is empty or it has no sizes."""
+        """Whether an optional tensor was given; an omitted tensor has an empty type or no sizes."""
         return self.has_tensor(index) and bool(self.dims[index])
 
     def tensors(self) -> list[int]:
@@ -72,7 +72,8 @@ class Arguments:
         """Return the shape of a tensor; `dimensions` is the required number of dimensions.
 
         Raises:
-            UnknownCostError: the input is not a tensor, or its shape was not recorded or is symbolic, or it is sparse.
+            UnknownCostError: the input is sparse or not a tensor, its shape is symbolic or was not recorded, or it has
+                the wrong number of dimensions.
         """
         if not -self.count <= index < self.count or not isinstance(self.dims[index], list):
             message = f"the shape of input {index} was not recorded"
@@ -96,8 +97,9 @@ class Arguments:
         """Return the shapes of a list of tensors.
 
         Raises:
-            UnknownCostError: the input is not a list of shapes, or is empty in the trace because the list has more than
-                30 tensors, see https://github.com/pytorch/pytorch/blob/main/torch/csrc/profiler/util.h
+            UnknownCostError: the input is not a list of shapes, or its list is empty in the trace. The profiler writes
+                an empty list for more than 30 tensors, see
+                https://github.com/pytorch/pytorch/blob/main/torch/csrc/profiler/util.h
         """
         listed = self.dims[index] if -self.count <= index < self.count else None
         if not isinstance(listed, list) or not all(_is_shape(shape) for shape in listed):
@@ -174,7 +176,11 @@ class Arguments:
         return listed if all(0 < factor < inf for factor in listed) else []
 
     def _is_sparse(self, index: int) -> bool:
-        """Whether a tensor is sparse: it has no strides although strides were recorded, and is not packed by oneDNN."""
+        """Whether a tensor is sparse, which an empty list of strides shows.
+
+        The packed tensors of oneDNN also have empty lists of strides, so no input of an mkldnn operator is treated as
+        sparse.
+        """
         is_recorded = -len(self.strides) <= index < len(self.strides)
         return is_recorded and self.strides[index] == [] and "mkldnn" not in self.operator
 

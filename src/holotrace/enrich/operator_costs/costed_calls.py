@@ -153,7 +153,7 @@ def _longest(names: pl.Series, lengths: _Rows, group: _Rows, count: int) -> pl.S
     np.maximum.at(longest, group, lengths)
     at = np.flatnonzero(lengths == longest[group])
     chosen = np.zeros(count, np.int64)
-    chosen[group[at[::-1]]] = at[::-1]  # written in reverse, so the first of several equal values stays
+    chosen[group[at[::-1]]] = at[::-1]  # in reverse order: of equally long rows, the first is written last and stays
     return names.gather(pl.Series(chosen))
 
 
@@ -167,8 +167,11 @@ def owners_of_work(rank_trace: RankTrace, work: pl.DataFrame) -> _Rows:
 def owning_call(rank_trace: RankTrace, stacks: pl.DataFrame, innermost: _Rows) -> _Rows:
     """Return, for each call, the call whose cost includes its work: the call itself, or a call around it.
 
-    The result is the outermost call whose cost includes the calls inside it; if there is none, the innermost call with
-    a rule; if there is none, the call itself.
+    The result is the first of these calls that exists:
+
+    1. the outermost call whose cost includes the calls inside it
+    2. the innermost call with a rule
+    3. the call itself
     """
     has_rule, is_whole = _rules_of(rank_trace, stacks)
     parent = stacks["parent_row"].to_numpy()
@@ -198,13 +201,13 @@ def _rules_of(rank_trace: RankTrace, stacks: pl.DataFrame) -> tuple[_Bools, _Boo
 
 
 def _calls_itself(rank_trace: RankTrace, stacks: pl.DataFrame, is_whole: _Bools) -> _Bools:
-    """Return whether each call, or a call inside it, calls its own operator again.
+    """Return whether each call, or a call inside it, contains another call of the same operator.
 
     All matrix products count as the same operator here.
 
-    An operator on a DTensor is recorded with the shapes of the whole tensor, and calls itself on this rank's shard. In
-    `torch.vmap`, an operator is recorded with the shapes of one example, and calls itself or another product on the
-    whole batch. In both cases, the inner call does the work.
+    An operator on a DTensor is recorded with the shapes of the whole tensor, and then calls itself on this rank's
+    shard. In `torch.vmap`, an operator is recorded with the shapes of one example, and then calls itself on the whole
+    batch; a matrix product may call another matrix product instead. In both cases, the inner call does the work.
     """
     parent, name, whole = stacks["parent_row"].to_numpy(), stacks["name"].to_numpy(), np.flatnonzero(is_whole)
     around = nearest_above(parent, is_whole, whole)
@@ -219,7 +222,10 @@ def _calls_itself(rank_trace: RankTrace, stacks: pl.DataFrame, is_whole: _Bools)
 
 
 def _with_products_as_one(rank_trace: RankTrace) -> _Rows:
-    """Return a number for each string id; products that `torch.vmap` converts into each other have the same number."""
+    """Return a number for each string id: -1 for the names of matrix products, and the string id itself for all others.
+
+    `torch.vmap` converts the matrix products into each other.
+    """
     names = called_names(rank_trace)
     products = names.filter(rank_trace.texts(names).is_in(_PRODUCTS))
     operator: _Rows = np.arange(len(rank_trace.strings))
@@ -228,7 +234,10 @@ def _with_products_as_one(rank_trace: RankTrace) -> _Rows:
 
 
 def _calls_on_host(rank_trace: RankTrace) -> pl.DataFrame:
-    """Return the calls that do work on the host; their times include inner calls that are not in the result."""
+    """Return the calls that do work on the host.
+
+    The time of a call includes the times of those calls inside it that have no row of their own in the result.
+    """
     stacks = call_stacks(rank_trace)
     is_operator = (stacks["kind"] == EventKind.CPU_OP).to_numpy()
     operators = np.flatnonzero(is_operator)
@@ -264,7 +273,7 @@ def _calls_on_host(rank_trace: RankTrace) -> pl.DataFrame:
 
 
 def _leaves_to_inner(parent: _Rows, is_operator: _Bools, with_rule: _Rows) -> _Bools:
-    """Return whether each call contains a call with a rule; if so, `_calls_on_host` returns the inner call instead."""
+    """Return whether each call contains a call with a rule; `_calls_on_host` then returns only the inner call."""
     leaves = np.zeros(len(parent), np.bool_)
     above = nearest_above(parent, is_operator, with_rule)
     while len(above):
@@ -276,7 +285,7 @@ def _leaves_to_inner(parent: _Rows, is_operator: _Bools, with_rule: _Rows) -> _B
 
 
 def _numbered(rank_trace: RankTrace, calls: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame, RelatedOperators]:
-    """Number the calls by key; calls with equal keys have equal costs.
+    """Assign the number of its key to each call; calls with the same key have the same cost.
 
     Return the calls with these numbers, the keys, and the other operators that the rules of the calls read.
     """
@@ -322,7 +331,10 @@ def _related(rank_trace: RankTrace, stacks: pl.DataFrame, rows: _Rows) -> tuple[
 
 
 def _read(rank_trace: RankTrace, stacks: pl.DataFrame, rows: _Rows, reads: str) -> pl.Series:
-    """Return whether each call's rule reads what `reads` names: operators `inside` it, or its `forward` operator."""
+    """Return whether each call's rule reads related operators of one kind.
+
+    `reads` is that kind: "inside" (the operators inside the call) or "forward" (its forward operator).
+    """
     names, known = called_names(rank_trace), _known_rules(rank_trace)
     rules = [known[text] for text in rank_trace.texts(names)]
     reading = names.filter(pl.Series([rule is not None and rule.reads == reads for rule in rules], dtype=pl.Boolean))
@@ -416,7 +428,7 @@ def computed_precision(of_inputs: str | None, kernel: str | None, *, is_on_tenso
     """Return the precision of a kernel's arithmetic, given the precision of its inputs.
 
     float32 inputs on NVIDIA's tensor cores mean TF32, because these cores, unlike AMD's matrix cores, do not compute in
-    float32. Types with 8, 6 and 4 bits are named by their width alone.
+    float32. The names of 8-, 6- and 4-bit types are shortened, such as `float8_e4m3fn` to `float8`.
     """
     if of_inputs is None:
         return None

@@ -14,8 +14,9 @@ from holotrace.errors import InvalidOptionError
 FUNCTIONS = ("elements", "bytes", "size", "element_bytes", "number", "min", "max")
 """Functions that a formula may call.
 
-`elements`, `bytes`, `size` and `element_bytes` return the number of elements, the bytes, the size of one dimension and
-the bytes per element of an input. `number` returns the number in an argument. `min` and `max` accept numbers.
+Four functions describe an input: `elements` returns the number of its elements, `bytes` the number of its bytes, `size`
+the size of one of its dimensions, and `element_bytes` its bytes per element. `number` returns the value of an argument
+that is a number. `min` and `max` return the smallest and the largest of several numbers.
 """
 
 _ALLOWED = (

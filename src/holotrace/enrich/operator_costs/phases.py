@@ -30,8 +30,8 @@ def phases(rank_trace: RankTrace, rows: pl.Series) -> pl.Series:
 
     Activation checkpointing repeats the forward pass inside the backward pass. Autograd records the repeated operators:
     they are inside a backward operator and have a sequence number, but no `forward_thread_id`. With
-    `create_graph=True`, operators that compute gradients look the same. Therefore, an operator counts as recomputation
-    only if a call outside the backward pass also has the same name and shapes.
+    `create_graph=True`, operators that compute gradients are recorded in the same way. Therefore, an operator counts as
+    recomputation only if a call outside the backward pass also has the same name and shapes.
 
     Autograd does not record a compiled backward pass. An operator in a compiled backward pass counts as recomputation
     if a forward call has the same name, shapes and strides. Matrix multiplications that compute gradients have one
@@ -73,7 +73,7 @@ def _records_for_autograd(rank_trace: RankTrace, stacks: pl.DataFrame) -> _Bools
 
 
 def _furthest(parent: _Rows, wanted: _Bools, rows: _Rows) -> _Rows:
-    """Return the outermost wanted row around each of `rows`, or the row itself if there is none."""
+    """Return, for each of `rows`, the outermost row around it that is `wanted`; if there is none, the row itself."""
     furthest = furthest_above(parent, wanted, rows)
     return np.where(furthest == NO_PARENT, rows, furthest)
 
@@ -106,7 +106,7 @@ def _named(rank_trace: RankTrace, stacks: pl.DataFrame, pattern: str) -> _Bools:
 
 
 def _inside(parent: _Rows, wanted: _Bools, *, rows: _Rows) -> _Bools:
-    """Return whether each row is a wanted row or inside one."""
+    """Return whether each of `rows` is `wanted` or is inside a row that is `wanted`."""
     if not wanted.any():
         return np.zeros(len(rows), np.bool_)
     inside: _Bools = itself_or_above(parent, wanted, rows) != NO_PARENT

@@ -45,7 +45,7 @@ def operators_inside(rank_trace: RankTrace, rows: _Rows) -> RelatedOperators:
 
 
 def forward_operators(rank_trace: RankTrace, rows: _Rows) -> RelatedOperators:
-    """Return the forward operators of these calls of the backward pass (rows of `call_stacks`)."""
+    """Return the forward operators that belong to these backward calls (rows of `call_stacks`)."""
     stacks, calls = call_stacks(rank_trace), pl.Series("row", rows)
     forward = forward_of_calls(rank_trace, calls)
     names = gathered(stacks["name"], rows_of_events(stacks, forward)).alias("name")
@@ -62,7 +62,10 @@ def _listed(rows: _Rows, described: pl.DataFrame) -> RelatedOperators:
 
 
 def _inside(rank_trace: RankTrace, rows: _Rows) -> pl.DataFrame:
-    """Return the operators that take expert weights or choose experts, each with the innermost of `rows` around it."""
+    """Return the operators inside `rows` that take expert weights or choose experts.
+
+    The column `row` of the result is the innermost of `rows` around each operator.
+    """
     stacks = call_stacks(rank_trace)
     is_call = np.zeros(stacks.height, np.bool_)
     is_call[rows] = True

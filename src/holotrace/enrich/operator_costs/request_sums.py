@@ -1,9 +1,9 @@
 """Read sums over the requests of an inference step from the name of its annotation.
 
 vLLM and SGLang name a step `execute_8192_context_9(sq8155sk8430sqsq7475785sqsk7671310)_generation_37(sq37…)`. The
-numbers after context and generation are the numbers of requests in prefill and in decode. If each of these requests has
-q new tokens and k tokens in the cache, the numbers in parentheses are sums over the requests: of q (sq), k (sk), q·q
-(sqsq) and q·k (sqsk). `holotrace.enrich.inference.step_names` parses the names.
+numbers after `context` and `generation` are the numbers of requests in prefill and in decode. If each of these requests
+has q new tokens and k tokens in the cache, the numbers in parentheses are sums over the requests: of q (sq), k (sk),
+q·q (sqsq) and q·k (sqsk). `holotrace.enrich.inference.step_names` parses the names.
 """
 
 from __future__ import annotations
@@ -20,7 +20,9 @@ from holotrace.store.trace import RankTrace
 
 
 def request_sums(step: str | None) -> dict[str, int]:
-    """Return the sums in a step's name: c_sq, c_sk, c_sqsq, c_sqsk for prefill, g_… for decode; empty if it has none.
+    """Return the sums in a step's name; empty if the name contains no sums.
+
+    The keys are c_sq, c_sk, c_sqsq and c_sqsk for prefill, and g_sq, g_sk, g_sqsq and g_sqsk for decode.
 
     >>> request_sums("execute_3_context_1(sq2sk5sqsq4sqsk10)_generation_1(sq1sk7sqsq1sqsk7)")["c_sqsk"]
     10
@@ -30,7 +32,7 @@ def request_sums(step: str | None) -> dict[str, int]:
 
 
 def steps_with_sums(rank_trace: RankTrace, stacks: pl.DataFrame, rows: npt.NDArray[np.int64]) -> pl.Series:
-    """Return the name (string id) of the innermost step with sums around each of these `rows`; null without one."""
+    """Return, for each of `rows`, the name (string id) of the innermost step with sums around it; null if none is."""
     distinct = called_names(rank_trace)
     has_sums = pl.Series([bool(request_sums(text)) for text in rank_trace.texts(distinct)], dtype=pl.Boolean)
     named = distinct.filter(has_sums)

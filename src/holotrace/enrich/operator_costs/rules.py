@@ -403,4 +403,4 @@ def _text_formula(entry: dict[str, Any], where: str) -> TextFormula:
     return TextFormula(flops, moved, work)
 
 
-_TABLE = RuleTable(RULES, variable=RULES_VARIABLE, wanted="`pattern` and `flops` or `bytes`", read=_rule_of)
+_TABLE = RuleTable(RULES, variable=RULES_VARIABLE, wanted="`pattern`, and `flops` or `bytes`", read=_rule_of)

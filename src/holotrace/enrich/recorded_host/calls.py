@@ -23,7 +23,7 @@ def recorded_calls(rank_trace: RankTrace) -> pl.DataFrame:
     One event contains another event of the same process and thread if it begins no later and ends no earlier. If two
     events are equal, the first in the file contains the second. The parent of an event is the innermost event that
     contains it. If an event begins inside another event but ends after it, the two are siblings. Python functions are
-    in a separate table, `recorded_frames`, so depths are the same with and without recorded Python functions.
+    in a separate table, `recorded_frames`, so the depths do not depend on whether Python functions were recorded.
 
     Returns:
         In file order:

@@ -1,4 +1,4 @@
-"""Find the operator with the same external id as device work."""
+"""Find, for each device row, the operator that has the same external id."""
 
 from __future__ import annotations
 

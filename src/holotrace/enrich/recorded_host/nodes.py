@@ -113,7 +113,10 @@ def _extents(ranges: pl.DataFrame) -> tuple[_Rows, _Rows, _Rows]:
 def _is_within_operator(
     parent: _Rows, node_class: npt.NDArray[np.uint8], is_call: npt.NDArray[np.bool_]
 ) -> npt.NDArray[np.bool_]:
-    """Return which annotations are inside an operator, with only annotations and calls in between."""
+    """Return which annotations are inside an operator.
+
+    Other annotations and runtime or driver calls may be between the annotation and the operator, but modules may not.
+    """
     is_annotation = (node_class == NodeClass.ANNOTATION) & ~is_call
     rows = np.flatnonzero(is_annotation)
     around = nearest_above(parent, ~is_annotation & ~is_call, rows)

@@ -166,7 +166,10 @@ def test_a_layer_without_weights_or_k_is_unknown() -> None:
     assert "weights were not recorded" in routed(TOP_K).reason
     assert "experts per token was not recorded" in routed(*VIEWS).reason
     inner = Arguments("vllm::inplace_fused_experts", ([100, 8],), (BF16,))
-    assert routed(inner).reason == "the products of its experts are attributed to vllm::inplace_fused_experts"
+    assert (
+        routed(inner).reason
+        == "the products of the experts are attributed to the inner operator vllm::inplace_fused_experts"
+    )
 
 
 def test_kernels_of_a_layer_count_for_it_unless_an_operator_inside_has_a_rule() -> None:

@@ -7,12 +7,14 @@ after it. No rank can leave an all-reduce before all ranks have entered it, so e
 simultaneous on all ranks: see `holotrace.algorithms.clocks.lines`.
 
     offset      the estimate of x at some time
-    half width  the distance from the estimate to the further bound: x is in [offset - half width, offset + half width]
-    drift       how much faster the reference clock runs, in parts per 10^9
+    half width  the distance from the estimate to the bound that is farther away: x is in
+                [offset - half width, offset + half width]
+    drift       how much faster than the host's clock the reference clock runs, in parts per 10^9
 
-The bounds are right if clocks run at constant rates and the calls are matched correctly. A half-width cannot be much
-smaller than the shortest call, measured from the last rank's start to the first rank's end. A jump that is smaller
-than the waits in nearby calls may look like drift; then the bounds can be wrong by the size of the jump.
+The bounds are right if clocks run at constant rates and the calls are matched correctly. The time from the last rank's
+start to the first rank's end differs between calls; a half-width cannot be much smaller than the shortest such time.
+A jump that is smaller than the waits in nearby calls may look like drift; then the bounds can be wrong by the size of
+the jump.
 """
 
 from __future__ import annotations
@@ -44,8 +46,8 @@ Source: "the slew rate is limited to 0.5 ms/s", https://www.ntp.org/documentatio
 """
 
 _FEWEST_CONTRADICTIONS = 3
-"""If fewer operations than this contradict the shared clock of a host's ranks, they are probably matched wrongly. If at
-least this many do, the ranks have different clocks."""
+"""The smallest number of contradictions that shows that the ranks of a host have different clocks. If fewer operations
+contradict the assumption of a shared clock, these operations are probably matched wrongly."""
 
 _ROUNDING_NS = 1
 _EARLIEST_NS, _LATEST_NS = (getattr(np.iinfo(np.int64), name) for name in ("min", "max"))
@@ -66,21 +68,21 @@ class Clocks(EqualByContent):
     """The clocks of a job.
 
     per_host          one row per clock, the reference first, then by host and rank. A host has more than one row if its
-                      clock jumped, or if the times of its ranks contradict each other:
+                      clock jumped, or if its ranks have different clocks:
 
                       host                  str
                       rank                  int32    null if the ranks of the host share the clock
                       rank_count            int64
-                      valid_from_ns, valid_to_ns  int64    time range of the row, on the clock itself; null without a jump
+                      valid_from_ns, valid_to_ns  int64    range of times on this clock for this row; null without a jump
                       instance_count        int64    calls used to estimate the clock
-                      offset_at_ns          int64    the middle of the time that these calls span, on the clock itself
+                      offset_at_ns          int64    the middle of the time range of these calls, on this clock
                       offset_ns             int64    value to add at offset_at_ns to get the time on the reference clock
                       half_width_ns         int64
                       drift_ppb             float64  how much faster the reference clock runs
                       drift_half_width_ppb  float64
 
-                      Values are null if no calls connect the host to the reference, or the calls bound its clock on one
-                      side only.
+                      Values are null if no calls connect the host to the reference, or if the calls bound its clock on
+                      one side only.
     jumps             one row per jump, in order of host and time:
 
                       host                    str
@@ -89,10 +91,10 @@ class Clocks(EqualByContent):
                                              before it, and the first known time after it
                       forward_ns              int64  negative if the clock was set back
     reference         host and, if it has its own clock, rank
-    closure_error_ns  null unless some compared hosts form a cycle. In a cycle, the offset between two hosts can be
-                      measured directly, and computed along the rest of the cycle. This is the median difference
-                      between the two results, for the cycle in which it is largest.
-    dropped_count     instances dropped because they contradict other instances
+    closure_error_ns  If the compared hosts form a cycle, the offset between two of its hosts can be measured directly,
+                      and also computed along the rest of the cycle. This value is the median difference between the
+                      two results, for the cycle with the largest median; null if there is no cycle.
+    dropped_count     number of instances that were dropped because they contradict other instances
     findings          sentences that report unknown, doubtful or contradictory clocks
     """
 
@@ -174,7 +176,10 @@ class ClockModel(NamedTuple):
     of_ranks: pl.DataFrame
 
     def clock_of(self, calls: pl.DataFrame) -> Int64Array:
-        """Return the clock of each call; -1 if the rank has no clock, or if the call may be before or after a jump."""
+        """Return the clock of each call; -1 if unknown.
+
+        The clock is unknown if the rank has none, or if it is unclear whether the call is before or after a jump.
+        """
         if self.of_ranks["rank"].is_unique().all():
             clock_of = dict(self.of_ranks.select("rank", "clock").iter_rows())
             return calls["rank"].replace_strict(clock_of, default=-1, return_dtype=pl.Int64).to_numpy()
@@ -204,8 +209,8 @@ def clocks(calls: pl.DataFrame, hosts: Mapping[int, str]) -> Clocks:
 
     Args:
         calls: matched calls of all ranks: rank, instance (equal for all calls of one operation, null if unmatched),
-            family, start_ns, end_ns; if available also in_bytes, out_bytes, is_even, in_splits, matched_by. Calls that
-            were matched by their times are not used.
+            family, start_ns, end_ns; if available also in_bytes, out_bytes, is_even, in_splits, matched_by. Calls
+            whose matches were guessed from times or counts are not used.
         hosts: the host of each rank.
 
     The reference is the host with the most ranks; on a tie, the host with the lowest rank.
@@ -249,7 +254,7 @@ class _Owners(NamedTuple):
 def _owners(hosts: Mapping[int, str], check: HostCheck) -> _Owners:
     """Number the clocks, the reference first.
 
-    If the times of the ranks of a host contradict each other, each rank gets its own clock.
+    If the times of a host's ranks contradict each other often enough, each of these ranks gets its own clock.
     """
     is_clear = pl.col("contradicted_count") >= _FEWEST_CONTRADICTIONS
     divided = set(check.by_host.filter(is_clear)["host"])
@@ -261,14 +266,14 @@ def _owners(hosts: Mapping[int, str], check: HostCheck) -> _Owners:
 
 
 def _without_mismatches(waiting: pl.DataFrame, check: HostCheck) -> pl.DataFrame:
-    """Drop instances that contradict the shared clock of a host, if only a few instances do."""
+    """If only a few instances contradict the shared clock of a host, drop these instances."""
     few = check.by_host.filter(pl.col("contradicted_count") < _FEWEST_CONTRADICTIONS)["host"]
     wrong = check.instances.filter(pl.col("host").is_in(few.implode()))["instance"]
     return waiting if wrong.is_empty() else waiting.filter(~pl.col("instance").is_in(wrong.unique().implode()))
 
 
 def _dropped_count(compared: OfClocks, fitted: Fit) -> int:
-    """Return the number of operations from which a participant was dropped because it contradicts other operations."""
+    """Return the number of operations that lost a participant because its times contradict other operations."""
     return len(np.unique(compared.participants.operation[fitted.clock_of_row == DROPPED]))
 
 
@@ -276,7 +281,7 @@ def _spans(compared: OfClocks, fitted: Fit) -> pl.DataFrame:
     """Return, for each clock, the number of its operations, the start of the first one and the end of the last one.
 
     Returns:
-        clock, source, instance_count, first_ns, last_ns (times on the clock itself): int64; sorted by clock.
+        clock, source, instance_count, first_ns, last_ns (both are times on this clock): int64; sorted by clock.
     """
     rows = pl.DataFrame({"clock": fitted.clock_of_row, "operation": compared.participants.operation})
     base_ns = compared.base_ns[compared.participants.clock]
@@ -297,9 +302,9 @@ def _windows(model: ClockModel, spans: pl.DataFrame) -> pl.DataFrame:
     """Return each line of the clocks with the window (from_ns to to_ns) in which it may apply.
 
     A clock jumps at an unknown time between the last call before the jump and the first call after it. The windows of
-    both lines overlap between these calls; for times in the overlap, it is unclear which line applies. The first
-    window begins before the compared calls, and the last window ends after them, each by as much time as all compared
-    calls span.
+    both lines overlap between these calls; for times in the overlap, it is unclear which line applies. If d is
+    the time that all compared calls span, the first window begins d before the first of the clock's calls, and the last
+    window ends d after the last one. The window of a clock that never jumped is unlimited.
     """
     ordered = spans.sort("source", "clock")
     beside = ordered.with_columns(

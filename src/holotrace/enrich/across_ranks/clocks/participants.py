@@ -23,11 +23,11 @@ from holotrace.enrich.across_ranks.all_to_alls import reaches_all
 
 _EVERYONE_WAITS = ("all_reduce", "all_gather", "reduce_scatter", "barrier")
 _FROM_TIMES = ("time", "stream_order")
-"""Methods of matching that guess from times or counts; clocks must not depend on such matches."""
+"""Methods that guess matches from times or counts; clocks must not depend on guesses."""
 
 
 def waiting_calls(calls: pl.DataFrame) -> pl.DataFrame:
-    """Return the matched calls that bound clocks.
+    """Return the matched calls that limit how far clocks can differ, because ranks wait for each other in them.
 
     Returns:
         Sorted by instance and rank, at least two rows per instance:
@@ -63,7 +63,10 @@ def waiting_calls(calls: pl.DataFrame) -> pl.DataFrame:
 
 
 def _usable(calls: pl.DataFrame) -> pl.DataFrame:
-    """Return the matched calls, one per rank and instance, without guessed matches and calls that end before they start."""
+    """Return the matched calls, one per rank and instance.
+
+    Leave out guessed matches, and calls that end before they start.
+    """
     is_sound = pl.col("instance").is_not_null() & (pl.col("start_ns") <= pl.col("end_ns"))
     if "matched_by" in calls.columns:
         is_sound &= ~pl.col("matched_by").cast(pl.String).is_in(_FROM_TIMES).fill_null(value=False)

@@ -24,7 +24,7 @@ _PARTS = 1e9
 class ClockLine(NamedTuple):
     """The correction of a clock that runs at a constant rate: `offset_ns` at `at_ns`, plus `drift_ppb` ns per second.
 
-    first_ns, last_ns  the time range for which the line was fitted, on the clock itself; None without a limit
+    first_ns, last_ns  range of times on this clock for which the line was fitted; None without a limit
     """
 
     at_ns: int
@@ -82,7 +82,7 @@ class RankClock:
         return [(line.at_ns, line.offset_ns, line.drift_ppb, last_ns) for line, last_ns in last_times]
 
     def _line_at(self, time_ns: int) -> ClockLine:
-        """Return the first line that ends at or after this time; if there is none, return the last line."""
+        """Return the first line whose time range ends at or after this time; if there is none, return the last line."""
         rest = zip(self.lines, self._last_times(), strict=True)
         return next((line for line, last_ns in rest if time_ns <= last_ns), self.lines[-1])
 

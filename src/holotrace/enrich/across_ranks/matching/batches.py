@@ -21,14 +21,14 @@ _TRANSFER = ("source", "destination")
 def by_partners(rows: pl.DataFrame, large_groups: pl.DataFrame) -> pl.DataFrame:
     """Match batches by their recorded partners or, if these are missing in a group of more than two ranks, by order.
 
-    Without recorded partners, the k-th batches of a step match if all recorded ranks of the group have the same number
-    of batches, and no rank leaves a batch before another enters it. With recorded partners, batches are not matched if
-    two of the connected batches are from the same rank.
+    With recorded partners, all batches that are connected through partners are matched, unless two of them are from the
+    same rank. Without recorded partners, the k-th batches of all ranks in a step are matched. A step is skipped if the
+    recorded ranks of the group have different numbers of batches in it, or if a rank leaves a batch before another
+    enters it.
 
     Args:
         rows: the calls of all ranks, from `rows_of`, with inferred groups.
-        large_groups: group and present: the groups of more than two ranks, and how many of their ranks are in the
-            trace.
+        large_groups: one row per group of more than two ranks: group, and present, the number of its recorded ranks.
     """
     batched = rows.filter(IS_BATCH)
     if batched.is_empty():
@@ -40,7 +40,10 @@ def by_partners(rows: pl.DataFrame, large_groups: pl.DataFrame) -> pl.DataFrame:
 
 
 def _connected(batched: pl.DataFrame) -> pl.DataFrame:
-    """Match batches that are connected by partners, unless two are from the same rank; return row and instance."""
+    """Match batches that are connected through partners, unless two of these batches are from the same rank.
+
+    Returns: row, instance.
+    """
     pairs = _pairs(batched)
     if pairs.is_empty():
         return pairs.select("row", instance="row")
@@ -55,7 +58,7 @@ def _connected(batched: pl.DataFrame) -> pl.DataFrame:
 def _pairs(batched: pl.DataFrame) -> pl.DataFrame:
     """Pair the two batches of each transfer (`row`, `other`).
 
-    A step is used only if the sender has as many sends to the receiver as the receiver has receives from it.
+    In a step in which A recorded n sends to B, the batches are paired only if B recorded n receives from A.
     """
     ends = batched.select("row", "rank", "window", "partners").explode("partners").drop_nulls("partners")
     is_send = pl.col("partners") >= 0
@@ -77,7 +80,7 @@ def _pairs(batched: pl.DataFrame) -> pl.DataFrame:
 
 
 def _components(count: int, first: npt.NDArray[np.int64], second: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-    """Return, for each node, the lowest number among the nodes connected to it."""
+    """Return, for each node, the lowest number among the node itself and all nodes connected to it, also indirectly."""
     labels = np.arange(count)
     while True:
         least = np.minimum(labels[first], labels[second])

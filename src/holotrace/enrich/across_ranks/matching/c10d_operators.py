@@ -27,7 +27,8 @@ from holotrace.store.trace import RankTrace
 _OPERATOR = r"^c10d::"
 _EXCHANGE = "c10d::alltoall_base_"
 _IN_PLACE = ("all_reduce", "broadcast", "reduce", "send", "recv")
-"""Operators of these families take tensors as the first argument; those of other families take outputs, then inputs.
+"""Operators of these families take their tensors as the first argument. All other operators take the outputs as the
+first argument, and the inputs as the second.
 
 Source: https://github.com/pytorch/pytorch/blob/main/torch/csrc/distributed/c10d/Ops.cpp
 """
@@ -147,7 +148,10 @@ def _around(rank_trace: RankTrace, operators: pl.DataFrame, calls: pl.DataFrame)
 
 
 def _in_order(operators: pl.DataFrame, calls: pl.DataFrame) -> npt.NDArray[np.int64]:
-    """Return, for each call, the row of its operator, or NO_OWNER; calls and operators with equal inputs are matched in order."""
+    """Return, for each call, the row of its operator, or NO_OWNER.
+
+    Calls and operators that have the same family and the same input shapes are matched in order.
+    """
     rows = np.full(len(calls), NO_OWNER, np.int64)
     asked = _groups(operators.with_columns(_inputs_of(operators)))
     for key, performed in _groups(calls).items():
@@ -161,8 +165,8 @@ def _in_order(operators: pl.DataFrame, calls: pl.DataFrame) -> npt.NDArray[np.in
 def _first_asked(asked_ns: npt.NDArray[np.int64], start_ns: npt.NDArray[np.int64]) -> int:
     """Return how many calls were requested before the recording began.
 
-    This is the smallest number of calls to skip at the beginning such that, if the remaining calls are paired with the
-    operators in order, no call starts before its operator.
+    All later calls are paired with the operators in order, so the result is the smallest number for which no call
+    starts before its operator.
     """
     return int(np.max(np.searchsorted(start_ns, asked_ns) - np.arange(len(asked_ns)), initial=0))
 

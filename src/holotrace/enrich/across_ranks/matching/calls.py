@@ -107,7 +107,7 @@ def of_rank(rank_trace: RankTrace, annotation: str | None = None) -> OfRank:
 
     Args:
         rank_trace: the rank.
-        annotation: name of annotations that divide the recording, in place of steps; see
+        annotation: name of the annotations that divide the recording, instead of its steps; see
             `holotrace.enrich.steps.steps.windows`.
 
     Returns:
@@ -161,7 +161,10 @@ def _of_rank(rank_trace: RankTrace, annotation: str | None) -> OfRank:
 
 
 def _with_batches(rank_trace: RankTrace) -> pl.DataFrame:
-    """Return a rank's communication, with the partners of batches; a batch is described by its first send or receive."""
+    """Return the calls of a rank, and the partners of its batches.
+
+    If no other event describes a batch, its `described_index` is its first send or receive.
+    """
     rows = communication(rank_trace)
     known = rows.hstack(batches(rank_trace, rows))
     return known.with_columns(pl.coalesce("described_index", "first_index").alias("described_index")).drop(

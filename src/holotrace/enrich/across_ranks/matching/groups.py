@@ -129,7 +129,10 @@ def _resolved(recorded: _Recorded, header: Header, configured: Iterable[ProcessG
 
 
 def _completed(listed: list[int], recorded: _Recorded, configured: Iterable[ProcessGroup]) -> Sequence[int] | None:
-    """Return the only configured list of this size that begins with the listed ranks; None if none or several do."""
+    """Return all ranks of the configured group that fits the recorded one; None if no group or several groups fit.
+
+    A group fits if it has the recorded size and description, and begins with the listed ranks.
+    """
     known = {group.ranks for group in configured if group.description == _described(recorded.description)}
     fitting = [ranks for ranks in known if ranks and len(ranks) == recorded.size and _begins(ranks, listed)]
     return fitting[0] if len(fitting) == 1 else None

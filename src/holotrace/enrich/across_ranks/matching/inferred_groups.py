@@ -17,35 +17,34 @@ from holotrace.enrich.collectives.collectives import IS_POINT_TO_POINT
 _LIKE = ("family", "content")
 _EVEN_SHARE = 0.5
 """Within a step, most ranks of the right group have the same number of calls. At least this fraction of all calls must
-be on such ranks."""
+be on ranks that have the most common number of calls."""
 
 _POSSIBLE_SHARE = 0.75
 """At least this fraction of the resulting operations must be possible: no rank leaves one before another enters it."""
 
 _POSSIBLE_SHARE_OF_ONLY = 0.5
-"""The lower limit for a group that is the only group of its ranks: it also fits if at least this fraction of its
-operations, over all signatures together, is possible."""
+"""The lower limit for a group whose ranks belong to no other group. Such a group also fits if at least this fraction
+of its operations is possible; all signatures are counted together."""
 
 _FAR_WIDER = 4
 _NOISE_NS = 20_000
-"""All ranks of the right group leave a collective at about the same time. If the ends within a group are spread over
-more than `_FAR_WIDER` times their spread within smaller groups, plus `_NOISE_NS`, the smaller groups made these calls.
-"""
+"""All ranks of the right group leave a collective at about the same time. So a group is too wide if the ends of an
+operation's calls are spread over more than `_FAR_WIDER` times the spread in another group of at most the same size,
+plus `_NOISE_NS`."""
 
 _FAR_LESS_REGULAR = 3
 _JITTER_NS = 2_000
 _FEWEST_REGULAR = 8
-"""Equal calls take about the same time to transfer once the last rank has arrived. If there are at least 8
-calls, and their transfer times vary by more than `_FAR_LESS_REGULAR` times the variation in smaller groups, plus
-`_JITTER_NS`, the smaller groups made the calls."""
+"""Equal calls take about the same time to transfer once the last rank has arrived. So a group is too wide if the
+transfer times vary by more than `_FAR_LESS_REGULAR` times the variation in another group of at most the same size,
+plus `_JITTER_NS`. This is checked only if there are at least 8 calls per rank."""
 
 _FEWEST_UNCLEAR = 4
-"""If there are at least 4 calls, and their transfer times vary only a little less in smaller groups, it is unclear
-whether the larger group or the smaller ones made the calls.
-"""
+"""If the transfer times vary only a little less in smaller groups, it is unclear whether the larger group or the
+smaller groups made the calls. This is checked only if there are at least 4 calls per rank."""
 
 _MEMBER_SHARE = 0.75
-"""At least this share of the ranks of a group must have made calls with the signature."""
+"""At least this fraction of the ranks of a group must have made calls with the signature."""
 
 
 class Inferred(NamedTuple):
@@ -85,8 +84,8 @@ def inferred_groups(rows: pl.DataFrame, candidates: pl.DataFrame) -> Inferred:
 def _largest(fitting: pl.DataFrame) -> pl.DataFrame:
     """Return the largest groups that fit and are not too wide: rank, signature, group and is_ambiguous.
 
-    A group is too wide if each of its ranks is also in another group that is not larger and fits clearly better: the
-    calls in the other group end far closer together, or their transfer times vary far less.
+    A group is too wide if each of its ranks is also in another group that is not larger and fits clearly better. A
+    group fits clearly better if its calls end far closer together, or if their transfer times vary far less.
 
     Args:
         fitting: rank, signature, group, present, even, spread_ns and jitter_ns.
@@ -121,7 +120,7 @@ def _largest(fitting: pl.DataFrame) -> pl.DataFrame:
 
 
 def _leaving_no_rank_alone(largest: pl.DataFrame) -> pl.DataFrame:
-    """Drop a group if choosing it would leave a rank outside the group with no group at all.
+    """Drop a group if choosing it would leave a rank of another group without any group.
 
     For example, if ranks 0 to 3 made a call, and the groups {0, 1}, {2, 3} and {0, 2} fit, choosing {0, 2} would leave
     ranks 1 and 3 without a group.

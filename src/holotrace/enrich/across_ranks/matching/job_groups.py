@@ -11,7 +11,7 @@ from holotrace.enrich.across_ranks.matching.groups import ProcessGroup, process_
 
 
 def known_groups(of_ranks: Mapping[int, OfRank]) -> dict[int, ProcessGroup]:
-    """Return the groups in the traces of all ranks, by number; if none contains all ranks, add one that does."""
+    """Return {number: group} for the groups in all traces; if no group contains all ranks, add one that does."""
     known = {group.number: group for of_rank in of_ranks.values() for group in of_rank.facts.groups}
     job = _whole_job(of_ranks)
     is_known = any(group.ranks == job.ranks for group in known.values())

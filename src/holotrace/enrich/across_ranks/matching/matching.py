@@ -46,7 +46,7 @@ class Matching(EqualByContent):
     groups    one row per process group:
 
               group        uint64
-              ranks        list[int32]  in the order of the group; if they are unknown, the ranks that use it
+              ranks        list[int32]  in the order of the group; if unknown, the ranks that use the group
               size         int64
               description  str    null if there is none
               is_inferred  bool   whether calls were assigned to the group by their times and order
@@ -113,9 +113,10 @@ def _large_groups(of_ranks: Mapping[int, OfRank]) -> pl.DataFrame:
 
 
 def _comparable(rows: pl.DataFrame, large_groups: pl.DataFrame) -> pl.DataFrame:
-    """Drop batches of sends and receives, except batches without recorded partners in groups of two ranks.
+    """Drop the batches of sends and receives that `by_partners` matches.
 
-    The other batches may have different partners, so `by_partners` matches them.
+    These are the batches that record their partners, and all batches in groups of more than two ranks: their sends and
+    receives may have different partners.
     """
     is_of_large = pl.col("group").is_in(large_groups["group"].implode()).fill_null(value=False)
     return rows.filter(~(IS_BATCH & (is_of_large | pl.col("partners").is_not_null())))

@@ -10,14 +10,15 @@ from holotrace.enrich.across_ranks.matching.rows import MATCHES, instances, matc
 from holotrace.enrich.collectives.collectives import IS_POINT_TO_POINT
 
 _MOST_WITH_ONE_NUMBER = 8
-"""If, on average, more calls than this share a number within a rank and group, the numbers do not identify calls."""
+"""If a rank has, on average, more calls than this with the same number in a group, numbers do not identify calls."""
 
 
 def by_number(rows: pl.DataFrame) -> pl.DataFrame:
     """Match collectives by group and sequence number or, without a sequence number, by communication id.
 
-    Matching calls must also have the same family and content. If the number of kernels with the same sequence number or
-    id differs between ranks, the calls were coalesced, and all these kernels form one operation.
+    Matching calls must also have the same `family` and `content` (element type, and size if all ranks have the same
+    size). If the number of kernels with the same sequence number or id differs between ranks, the calls were
+    coalesced, and all these kernels form one operation.
 
     Args:
         rows: the calls of all ranks, from `rows_of`.

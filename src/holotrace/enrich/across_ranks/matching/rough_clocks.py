@@ -1,4 +1,4 @@
-"""Estimates how far the clocks of a group's ranks differ, to see which calls cannot be the same operation.
+"""Estimates how much the clocks of a group's ranks differ, to rule out calls that cannot be the same operation.
 
 `clocks` estimates the differences more precisely, but needs matched calls.
 """
@@ -18,8 +18,8 @@ SYNCHRONISING = ("all_reduce", "all_gather", "reduce_scatter", "all_to_all", "ba
 def rough_offsets(rows: pl.DataFrame) -> pl.DataFrame:
     """Return how far each rank's clock is ahead of the clock of a reference rank.
 
-    The offset is the same for all ranks of a host. It is the median, over all operations in which both the reference
-    rank and ranks of the host take part, of how much later the operation ends on the host.
+    The offset is the same for all ranks of a host: the median of how much later an operation ends on the host than on
+    the reference rank. Only operations in which both the reference rank and a rank of the host take part are used.
 
     Args:
         rows: group, rank, host, end_ns, and instance (equal for all calls of one operation, or null).
@@ -61,7 +61,7 @@ def corrected(rows: pl.DataFrame, offsets: pl.DataFrame) -> pl.DataFrame:
 def operations(rows: pl.DataFrame) -> pl.DataFrame:
     """Summarise `corrected` rows by group and instance: last_start_ns, first_end_ns, middle_end_ns and is_possible.
 
-    An operation is impossible if a rank leaves it before another enters.
+    An operation is impossible if a rank leaves it before another rank enters it.
     """
     spans = rows.group_by("group", "instance").agg(
         pl.col("start_ns").max().alias("last_start_ns"),

@@ -24,8 +24,8 @@ _IS_SEND = pl.col("family") == "send"
 def with_peers(rows: pl.DataFrame, positions: pl.DataFrame) -> pl.DataFrame:
     """Find the peer of calls that record only the peer's number within a group; return row, peer and group.
 
-    A group fits if one rank's number of sends and the other rank's number of receives are about equal. If all groups
-    that fit best lead to the same peer, the smallest of them is chosen; otherwise, no peer is chosen.
+    A group fits if one of the two ranks records about as many sends as the other records receives. If all groups that
+    fit best give the same peer, the smallest of these groups is chosen; otherwise, the peer stays unknown.
 
     Args:
         rows: the calls of all ranks, from `rows_of`.
@@ -49,7 +49,7 @@ def with_peers(rows: pl.DataFrame, positions: pl.DataFrame) -> pl.DataFrame:
 
 
 def _fitting(offered: pl.DataFrame) -> pl.DataFrame:
-    """Add `share`, the ratio of the numbers of sends and receives (at most 1); drop rows with a low share."""
+    """Add `share`: the number of sends / the number of receives, or its inverse if above 1; drop rows of low share."""
     sides = _with_ends(offered)
     counterparts = sides.select("group", *_PAIR, "family", counterpart_count="count").with_columns(
         pl.when(_IS_SEND).then(pl.lit("recv")).otherwise(pl.lit("send")).cast(sides["family"].dtype).alias("family")
@@ -96,13 +96,18 @@ def _equal(rows: pl.DataFrame, keys: Sequence[str]) -> pl.DataFrame:
 
 
 def _one_missing(rows: pl.DataFrame) -> pl.DataFrame:
-    """Match sends with receives in steps in which one rank has one more call than the other; return row and instance.
+    """Match the sends and receives of two ranks in steps in which one rank has exactly one more call than the other.
 
-    The k-th call of the rank with fewer calls matches the k-th call of the other rank or, after the missing call, the
-    (k+1)-th. A receive ends soon after both the send and the receive have begun. So each possible position of the
-    missing call is rated by how long the receives take after both calls have begun, summed over all pairs. A position
-    is likely if its sum is at most four times the smallest sum plus 20 µs. If two likely positions give a call
-    different counterparts, this call stays unmatched.
+    The calls of a step are matched only if both ranks are on the same host. Before the missing call, the k-th call of
+    the rank with fewer calls matches the k-th call of the other rank; after it, the k-th call matches the (k+1)-th.
+
+    A receive ends soon after both the send and the receive have begun. So the times show where the missing call
+    belongs: for each possible position, sum over all pairs the time from when both calls have begun until the receive
+    ends. A position is likely if its sum is at most four times the smallest sum plus 20 µs. If the likely positions of
+    the missing call give a call different counterparts, this call stays unmatched.
+
+    Returns:
+        row and instance.
     """
     keys = [*_PAIR, "window"]
     sided = rows.with_columns(
@@ -126,22 +131,23 @@ def _one_missing(rows: pl.DataFrame) -> pl.DataFrame:
 
 
 def _lag(shift: int) -> pl.Expr:
-    """Return the time between the later of the two starts and the receive's end, always positive.
+    """Return the time from when both the send and the receive have begun until the receive ends, as an absolute value.
 
-    With gloo, a receive may end before the later start.
+    The time can be negative with gloo: a receive may end before the send begins.
     """
     receive_end = pl.when(_IS_SEND).then(f"end_ns_{shift}").otherwise("end_ns")
     return (receive_end - pl.max_horizontal("start_ns", f"start_ns_{shift}")).abs()
 
 
 def _clear_shifts(lags: pl.DataFrame, keys: Sequence[str]) -> pl.DataFrame:
-    """Add `shift` (0 or 1): the k-th call matches the other rank's (k + shift)-th call; drop ambiguous calls.
+    """Add `shift`, such that the k-th call matches the other rank's (k + shift)-th call; drop ambiguous calls.
 
-    A call is ambiguous if its shift differs between the likely positions of the missing call.
+    `shift` is 0 before the missing call and 1 after it. A call is ambiguous if it comes before one likely position of
+    the missing call and after another.
     """
     before = pl.col("lag_0").cum_sum().over(keys) - pl.col("lag_0")
     after = pl.col("lag_1").cum_sum(reverse=True).over(keys)
-    total = before + after  # the cost if the missing call comes right before this one
+    total = before + after  # summed lags if the missing call comes right before this call
     at_end = pl.col("lag_0").sum().over(keys)
     costs = lags.with_columns(total.alias("total"), at_end.alias("at_end"), pl.len().over(keys).alias("size"))
     least = pl.min_horizontal(pl.col("total").min().over(keys), "at_end")

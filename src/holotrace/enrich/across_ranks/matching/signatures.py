@@ -1,8 +1,8 @@
 """Matches calls of a group by their signature (family, element type and size) and order.
 
-If a call is missing on one rank, or recorded on one rank only, the calls after it must still be matched correctly. If
-ranks have different numbers of calls with the same signature, the surrounding calls, or the times of the calls
-themselves, show which call is missing.
+A call may be missing on one rank, or recorded on one rank only; the calls after it must still be matched correctly. So
+if ranks have different numbers of calls with the same signature, the missing call is found from the surrounding calls
+or from the times of the calls.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ def by_signature(rows: pl.DataFrame, known: pl.DataFrame) -> pl.DataFrame:
     2. The same applies to the k-th calls between two successive operations in which all ranks take part.
     3. If ranks have different numbers of such calls between these operations, only the calls of the ranks with the
        most common number are matched.
-    4. If a rank leaves an operation before another enters it, the match is impossible: it is dropped, and so are all
-       matches with the same signature in the step. Calls without a match then join the operation that ends nearest to
-       them.
+    4. If a rank leaves an operation before another rank enters it, the match is impossible. All matches in this step
+       with the signature of an impossible match are dropped. Calls without a match then join the operation that ends
+       nearest to them.
 
-    If only the kind of a kernel is known, only rule 1 can match it.
+    Kernels whose arguments were not recorded can be matched only by rule 1.
 
     Args:
         rows: the calls of all ranks, from `rows_of`, with inferred groups.
@@ -71,14 +71,18 @@ def by_signature(rows: pl.DataFrame, known: pl.DataFrame) -> pl.DataFrame:
 
 
 def _even(rows: pl.DataFrame, keys: Sequence[str]) -> pl.DataFrame:
-    """Match the k-th calls with equal keys if all ranks with such calls have equally many; return row and instance."""
+    """Match the k-th calls with equal keys if all ranks with such calls have the same number of them.
+
+    Returns:
+        row and instance.
+    """
     counted = rows.with_columns(pl.len().over(*keys, "rank").alias("count"))
     is_even = pl.col("count").min().over(*keys) == pl.col("count").max().over(*keys)
     return instances(counted.filter(is_even), keys)
 
 
 def _between(rows: pl.DataFrame, pairs: pl.DataFrame) -> pl.DataFrame:
-    """Also match calls between two operations that all ranks share, if all ranks with such calls have equally many."""
+    """Also match, as `_even` does, the calls between two successive operations in which all ranks take part."""
     known = pairs
     for _ in range(2):  # matches of the first pass divide the remaining calls into shorter gaps
         rest = without(_with_gaps(rows, known), known)
@@ -89,7 +93,7 @@ def _between(rows: pl.DataFrame, pairs: pl.DataFrame) -> pl.DataFrame:
 
 
 def _with_gaps(rows: pl.DataFrame, pairs: pl.DataFrame) -> pl.DataFrame:
-    """Add `gap`: the last operation up to this call (inclusive) that all ranks of the group share in the step."""
+    """Add `gap`: the latest operation, at or before this call, in which all ranks of the group take part."""
     numbered = _with_instances(rows, pairs)
     ranks = pl.col("rank").n_unique().over("group", "window")
     is_shared_by_all = pl.col("instance").is_not_null() & (pl.len().over("group", "instance") == ranks)
@@ -115,8 +119,8 @@ def _without_impossible(rows: pl.DataFrame, offsets: pl.DataFrame) -> pl.DataFra
 def _has_jump() -> pl.Expr:
     """Return whether a clock of the group seems to jump.
 
-    If a clock jumps, all operations before some time are possible and all later ones are impossible, or the reverse.
-    But if nearly all operations are impossible, wrong matches are the cause, not a jump.
+    If a clock jumps, all operations before the jump are possible and all operations after it are impossible, or the
+    reverse. But if nearly all operations are impossible, the cause is wrong matches, not a jump.
     """
     ends = pl.col("middle_end_ns")
     possible, impossible = ends.filter("is_possible"), ends.filter(~pl.col("is_possible"))

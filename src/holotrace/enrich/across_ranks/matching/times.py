@@ -16,10 +16,12 @@ _FAR_NS = 2**62
 def by_time(rows: pl.DataFrame, known: pl.DataFrame, offsets: pl.DataFrame, alike: Sequence[str]) -> pl.DataFrame:
     """Match each call to the operation that ends nearest to it; ambiguous calls stay unmatched.
 
-    Only operations that the call overlaps in time are compared. A call is ambiguous unless the second-nearest end is
+    Only operations that overlap the call in time are compared. A call is ambiguous unless the second-nearest end is
     more than three times as far away as the nearest end. If several calls of a rank are nearest to the same operation,
-    only the nearest call is matched. Calls first join known operations. Then, for each kind of call, the rank with the
-    most remaining calls is selected: its calls become new operations, which calls of other ranks can join.
+    only the nearest call is matched.
+
+    Calls are first matched with known operations. Then, for each kind of call, the rank with the most unmatched calls
+    is selected: its calls become new operations, with which calls of other ranks are matched.
 
     Args:
         rows: unmatched calls.
@@ -54,7 +56,7 @@ def _with_class(rows: pl.DataFrame, alike: Sequence[str]) -> pl.DataFrame:
 
 
 def _of_largest(rows: pl.DataFrame) -> pl.DataFrame:
-    """Return, for each class, the calls of the rank with the most calls; on a tie, of the lowest rank."""
+    """Return, for each class of calls, the calls of the rank with the most calls; in a tie, of the lowest rank."""
     counts = rows.group_by("class", "rank").len().sort("len", "rank", descending=[True, False])
     largest = counts.group_by("class", maintain_order=True).first()
     return rows.join(largest, on=["class", "rank"], how="semi", maintain_order="left")

@@ -68,8 +68,8 @@ class HostRanges(NamedTuple):
     causes      distinct causes: `CAUSE_COLUMNS`
     may_wait    for each range, whether a thread may wait for communication in it although its name does not show
                 this; the last entry is for times without a range
-    is_python   for each range, whether it is Python code, which waits only inside functions written in C (these have
-                ranges of their own if they were recorded); the last entry is false
+    is_python   for each range, whether it is Python code; Python code waits only inside functions written in C, which
+                have their own ranges if they were recorded; the last entry is false
     waits       for each range, whether its name shows that it waits for communication; the last entry is false
     """
 
@@ -207,7 +207,10 @@ def _with_texts(distinct: pl.DataFrame, cleaned: pl.Series) -> pl.DataFrame:
 
 
 def _outermost_operators(parent: _Rows, is_python: _Bools, is_operator: _Bools) -> _Rows:
-    """Return, for each range, the outermost operator around it inside the nearest Python function, or -1."""
+    """Return, for each range, the outermost operator around it (or the range itself); -1 if there is none.
+
+    Only operators inside the innermost Python function around the range are considered.
+    """
     rows = np.arange(len(parent))
     cut = np.where((parent != NO_PARENT) & is_python[parent] | is_python, NO_PARENT, parent)
     outermost = furthest_above(cut, is_operator, rows)

@@ -77,7 +77,7 @@ def delay_costs(
     """Divide the waits of a job among their causes.
 
     In a communication, rank b waits for rank a, which arrives last. t_a(p) and t_b(p) are the times that the two ranks
-    have spent on cause p since the ranks of this communication last met. Then:
+    have spent on cause p since the previous communication of all ranks that take part in this one. Then:
 
         excess(p) = max(0, t_a(p) - t_b(p))
         cost(p)   = wait_b * excess(p) / sum of excess
@@ -169,7 +169,10 @@ def _costs(waits: pl.DataFrame, targets: pl.DataFrame, causes: JobCauses, steps:
 def _errors(
     rows: pl.DataFrame, shares: Shares, chosen: pl.DataFrame, received: _Rows, found: pl.DataFrame
 ) -> pl.DataFrame:
-    """Return the error of each final cause as a fraction of its cost; waits pass on errors in the same way as costs."""
+    """Return how far the cost of each final cause may be off, as a fraction of this cost.
+
+    A cause is final if it is not itself a wait. Each wait passes its error on to its causes, as it does with its cost.
+    """
     reached = received.copy()
     np.add.at(reached, chosen["wait"].to_numpy(), chosen["wait_ns"].to_numpy())
     totals = pl.col("weight").sum().over("wait")

@@ -50,7 +50,7 @@ stream."""
 
 
 class _Steps(NamedTuple):
-    """The edges of all chains, except edges that take no time; each chain in time order.
+    """The edges of all chains, except edges that take no time; the edges of each chain are in time order.
 
     line
     start_ns, end_ns
@@ -88,7 +88,7 @@ def device_lines(rank_trace: RankTrace) -> tuple[Lines, pl.DataFrame]:
 
 
 def _steps(graph: EventGraph, found: Chains) -> tuple[_Steps, _Rows]:
-    """Return the edges of the chains with their times, and the start of each chain."""
+    """Return the edges of the chains, each with its start and end, and the time at which each chain starts."""
     time = graph.nodes["time_ns"].to_numpy()
     edge = found.edges[::-1].astype(np.int64)
     line = np.repeat(np.arange(len(found.parent)), np.diff(found.first))[::-1]
@@ -107,7 +107,7 @@ def _steps(graph: EventGraph, found: Chains) -> tuple[_Steps, _Rows]:
 
 
 def _monotone(line: _Rows, start: _Rows, end: _Rows) -> tuple[_Rows, _Rows]:
-    """Clip edges that end after the end of a later edge of their chain, because host and device clocks disagree."""
+    """Clip edges that end later than a later edge of their chain, which happens if host and device clocks disagree."""
     backwards = pl.DataFrame({"line": line, "end": end}).reverse()
     least = backwards.select(pl.col("end").cum_min().over("line"))["end"].reverse().to_numpy()
     return np.minimum(start, least), least
@@ -210,7 +210,7 @@ def _on_threads(host: HostRanges, steps: _Steps) -> pl.DataFrame:
 
 
 def _stretches(line: _Rows, start: _Rows, end: _Rows) -> tuple[_Rows, _Rows, _Rows]:
-    """Join consecutive steps of a timeline."""
+    """Join edges of a timeline that follow each other without a gap."""
     follows = (line[1:] == line[:-1]) & (start[1:] == end[:-1])
     first = np.flatnonzero(np.append(np.ones(min(1, len(line)), np.bool_), ~follows))
     last = np.append(first[1:], len(line))[: len(first)] - 1

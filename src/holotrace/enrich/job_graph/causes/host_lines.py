@@ -17,12 +17,14 @@ NO_CALL = -1
 _MOST_OPEN = 16
 """For each stretch of time, consider at most this many calls: the last ones that started before the stretch ended."""
 _LATE_END_NS = 100_000
-"""A wait and the awaited call end within this time of each other, and within `_LATE_END` times the length of the
-wait."""
+"""A stretch whose innermost range does not show a wait is a wait only if the call ends at most this long after it.
+
+The call must also end at most `_LATE_END` times the length of the stretch after it. In Python code, both limits also
+apply to a call that ends before the stretch."""
 _LATE_END = 0.1
 _LEAST_COVERED = 0.5
-"""A stretch whose name does not show a wait may still be a wait if a call ends in it and covers at least this fraction
-of it."""
+"""A stretch whose innermost range does not show a wait is a wait only if the call covers this fraction of it or
+more."""
 
 
 class Segments(NamedTuple):
@@ -86,11 +88,11 @@ class Runs(NamedTuple):
 
 
 def thread_runs(known: HostRanges, track_id: int, calls: pl.DataFrame) -> Runs:
-    """Return the runs of a thread.
+    """Return what a thread does over time; each run has a cause or is a wait for a call.
 
     A thread waits for a call during a stretch if the name of the innermost range, such as `<built-in method wait …>`,
-    shows a wait. If the name does not show what the thread does, the thread waits if a call covers most of the stretch
-    and ends with it.
+    shows a wait. If the name does not show what the thread does, the thread waits if a call covers at least half of the
+    stretch and does not end much later than the stretch; in Python code, the call must not end much earlier either.
 
     Args:
         known: the host ranges of the rank.
@@ -107,7 +109,7 @@ def thread_runs(known: HostRanges, track_id: int, calls: pl.DataFrame) -> Runs:
 
 
 class _Signs(NamedTuple):
-    """For each stretch: whether its innermost range waits, may wait, or is Python code; see `HostRanges`."""
+    """Whether the innermost range of each stretch shows a wait, may be one, or is Python code; see `HostRanges`."""
 
     waits: npt.NDArray[np.bool_]
     may_wait: npt.NDArray[np.bool_]
@@ -125,10 +127,9 @@ def _joined(*parts: _Columns) -> _Columns:
 
 
 def _with_waits(runs: Runs, signs: _Signs, calls: pl.DataFrame) -> Runs:
-    """Cut each waiting run at the start and the end of the awaited call.
+    """Cut each run in which the thread waits, at the start and the end of the awaited call.
 
-    Before and after this call, the thread may wait for other calls, so these parts of the run are treated in the same
-    way.
+    Before and after this call, the thread may wait for other calls, so these parts of the run are cut in the same way.
     """
     may_wait = signs.waits | signs.may_wait | signs.is_python
     parts = [runs.where(~may_wait)]
@@ -157,8 +158,8 @@ def _calls_waited_for(runs: Runs, signs: _Signs, calls: pl.DataFrame) -> tuple[_
     overlap = np.where(exists, np.minimum(ends[rows], end) - np.maximum(starts[rows], start), -1)
     tolerance = np.minimum(_LATE_END_NS, _LATE_END * (end - start))
     ends_inside = ends[rows] <= end + tolerance
-    # If several calls overlap the run equally long, the thread waits for the call that ends last before the thread
-    # continues.
+    # If several calls overlap the run for the same time, the thread waits for the call that ends last before the
+    # thread continues.
     score = overlap.astype(np.float64) * np.where(ends_inside, 1.0, 0.5) + 1e-9 * ends_inside * (ends[rows] - start)
     best = np.argmax(score, axis=1)
     at = np.arange(len(best))

@@ -1,4 +1,4 @@
-"""Combine the causes of waiting on all ranks of a job in one table."""
+"""Merge the causes of all ranks of a job into one table."""
 
 from __future__ import annotations
 
@@ -36,11 +36,11 @@ class JobCauses(NamedTuple):
     of_rank: Mapping[int, _Rows]
 
     def row_of_unknown(self) -> dict[str | None, int]:
-        """Return {reason why a cause is unknown: row of that cause}."""
+        """Return, for each reason why a cause may be unknown, the row of the unknown cause with this reason."""
         return self._rows_of("unknown")
 
     def row_of_transfer(self) -> dict[str | None, int]:
-        """Return {kind of collective: row of the cause for its transfer}."""
+        """Return, for each kind of collective, the row of the cause that stands for its transfer."""
         return self._rows_of("communication")
 
     def _rows_of(self, kind: str) -> dict[str | None, int]:
@@ -49,7 +49,10 @@ class JobCauses(NamedTuple):
 
 
 def job_causes(histories: Mapping[int, Histories], collectives: pl.Series) -> JobCauses:
-    """Return the causes in all histories, plus the transfer of each kind of collective and the unknown causes."""
+    """Return the causes in all histories, and the causes that no history lists.
+
+    The latter are the transfer of each kind of collective, launch delay, synchronisation and the unknown causes.
+    """
     families = collectives.unique().sort()
     common = pl.DataFrame(
         {

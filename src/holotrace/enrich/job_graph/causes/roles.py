@@ -35,16 +35,16 @@ MOSTLY_PYTHON = 3
 
 
 def roles(found: DelayCosts, ranks: Sequence[int]) -> pl.DataFrame:
-    """Return how much waiting each rank causes, suffers and passes on, its largest cause, and its role.
+    """Return each rank's role, its largest cause, and how much waiting it causes, suffers and passes on.
 
     A culprit causes at least a tenth of all waiting, at least three times as much as the median rank, and more than it
-    passes on. A rank that causes at least a fifth of all waiting may pass on up to twice as much as it causes. A victim
+    passes on. If it causes at least a fifth of all waiting, it may pass on up to twice as much as it causes. A victim
     is any other rank that passes on more waiting than it causes. A rank is also a victim if it waits longer than it
-    makes others wait, and culprits cause most of its waiting.
+    makes others wait and most of its waiting is caused by culprits.
 
     Returns:
-        Sorted by rank: rank, role (culprit, victim or null), cost_ns, cost_fraction, wait_ns, passed_on_ns, and the rank's
-        largest cause in the columns cause, name, module and frame.
+        Sorted by rank: rank, role (culprit, victim or null), cost_ns, cost_fraction, wait_ns, passed_on_ns, and the
+        rank's largest cause in the columns cause, name, module and frame.
     """
     per_cause = found.costs
     costs = per_cause.group_by(rank="cause_rank").agg(pl.col("cost_ns").sum())
@@ -94,8 +94,8 @@ def largest_causes(per_cause: pl.DataFrame) -> pl.DataFrame:
     """Return the largest cause of each rank; the costs of a function or operator are summed over all modules.
 
     If a rank's own work explains at least half of the waiting that the rank causes, other causes (`NOT_OWN`, such as
-    slow transfers) are ignored. If a user function spreads its time over many calls, and none of them takes half of the
-    time, the function itself is the cause (`name` is `frame`).
+    slow transfers) are ignored. If the cost of a user function is spread over several causes, none of which has half of
+    the cost or more, the function itself is the cause (`name` is then equal to `frame`).
 
     Returns:
         cause_rank, cause, name, frame, cost_ns summed over all modules, and the module with the largest cost

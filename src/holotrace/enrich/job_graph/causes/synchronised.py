@@ -12,8 +12,8 @@ def together_before(calls: pl.DataFrame, begin_ns: dict[int, int]) -> pl.Series:
 
     An earlier communication is one that includes all these ranks, and in which the last rank arrived before the first
     rank started the call. If the ranks' clocks differ, each rank's time comes from its own call in the earlier
-    communication: the start of this earlier call plus its wait. Without an earlier communication, the time is the
-    latest start of the ranks' recordings or, if the clocks are unknown, the start of the rank's own recording.
+    communication: the start of this earlier call plus its wait. Without an earlier communication, the time is when the
+    last of the ranks' recordings began or, if the clocks are unknown, when the rank's own recording began.
 
     Args:
         calls: matched calls that waited or were waited for: instance, rank, start_ns, wait_ns, and the columns of

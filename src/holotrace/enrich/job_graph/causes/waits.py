@@ -7,7 +7,7 @@ import polars as pl
 from holotrace.enrich.across_ranks.arrivals import ALIGNED_CLOCKS
 
 NOT_TOGETHER, BY_CLOCKS, WITHOUT_COUNTERPART = -1, -2, -3
-"""Unknown causes; these numbers are used instead of row numbers in the table of causes."""
+"""Each number represents an unknown cause; known causes are represented by their row in the table of causes."""
 
 _TARGETS: dict[str, pl.DataType | type[pl.DataType]] = {
     "wait": pl.Int64,
@@ -30,10 +30,11 @@ def waits_between(known: pl.DataFrame) -> pl.DataFrame:
         The calls, in the order in which the ranks met, with these additional columns:
 
         query           int64  row number
-        wait            int64  number of the call among those that waited; null for other calls
+        wait            int64  number of the wait; null if the call did not wait
         met_ns          int64  when the last rank had arrived, on the clock of the reference host
         late, late_ns   the last rank to arrive, and when it arrived, on its own clock
-        clock_error_ns  int64  error of the difference between the clocks of both ranks; null if unknown
+        clock_error_ns  int64  error of the difference between this rank's clock and the clock of the last rank; null if
+                               unknown
     """
     begin = pl.coalesce("aligned_start_ns", "start_ns")
     met = (begin + pl.col("wait_ns")).max().over("instance")
@@ -55,15 +56,17 @@ def explained(waits: pl.DataFrame, spent: pl.DataFrame) -> pl.DataFrame:
     """Divide each wait among causes and earlier waits.
 
     Args:
-        waits: `waits_between`.
-        spent: `holotrace.enrich.job_graph.causes.time_spent.time_spent` of these waits.
+        waits: the result of `waits_between`.
+        spent: the result of `holotrace.enrich.job_graph.causes.time_spent.time_spent` for these waits.
 
     Returns:
-        wait, upstream  int64  numbers of waits; upstream is null for causes that are not waits
+        wait            int64  number of the wait
+        upstream        int64  number of the earlier wait; null for causes that are not waits
         weight          int64  how much of the wait the cause or the earlier wait explains
-        error           int64  how far weight may be off
+        error           int64  by how much `weight` may be too large or too small
         cause_rank      int32  null if unknown
-        cause           int64  row of `JobCauses.table`; `NOT_TOGETHER`, `BY_CLOCKS` or `WITHOUT_COUNTERPART` if unknown
+        cause           int64  row of `JobCauses.table`, or an unknown cause: `NOT_TOGETHER`, `BY_CLOCKS` or
+                               `WITHOUT_COUNTERPART`; null for earlier waits
     """
     waiting = waits.drop_nulls("wait")
     resolved = waiting.filter(~_is_unresolved())
@@ -83,10 +86,11 @@ def explained(waits: pl.DataFrame, spent: pl.DataFrame) -> pl.DataFrame:
 
 
 def _with_errors(targets: pl.DataFrame, waiting: pl.DataFrame) -> pl.DataFrame:
-    """Add the error of each cause's cost, which arises because several causes may explain the same time.
+    """Add the error of each cause's cost.
 
-    If w is the wait, e the excess of the cause, and S the sum of the excesses of all causes, then the cost is at least
-    w - (S - e) and at most the smaller of e and w. Inexact clocks increase the error.
+    The cost is uncertain because several causes may explain the same time. If w is the wait, e the excess of the cause,
+    and S the sum of the excesses of all causes, then the cost is at least w - (S - e) and at most the smaller of e and
+    w. Inexact clocks increase the error.
     """
     known = targets.join(waiting, on="wait", how="left").with_columns(pl.col("excess").fill_null(pl.col("weight")))
     rest = pl.col("excess").sum().over("wait") - pl.col("excess")
@@ -127,7 +131,7 @@ def _with_excess(resolved: pl.DataFrame, waits: pl.DataFrame, spent: pl.DataFram
 def _own(pairs: pl.DataFrame, spent: pl.DataFrame) -> pl.DataFrame:
     """Divide the late rank's extra work among the causes on which it spent more time than the waiting rank."""
     known = spent.drop_nulls("cause").select("query", "cause", "ns")
-    # Joining on one key is several times faster than on two.
+    # Joining on one key is several times faster than joining on two.
     width = int(known["cause"].to_numpy().max(initial=0)) + 1
     key = pl.col("query") * width + pl.col("cause")
     longer = pairs.filter(pl.col("own_ns") > 0).select("wait", "query", "late_query", "late", "own_ns")

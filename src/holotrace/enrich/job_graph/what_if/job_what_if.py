@@ -74,9 +74,9 @@ def what_if_across_ranks(  # noqa: PLR0913 -- options by name
     """Predict how long the step of the job would take with these changes.
 
     All start and end times on all ranks are recomputed. A faster rank arrives earlier in its collectives, and ranks
-    that waited for it continue as soon as all other ranks have arrived too. Delays and gaps stay as measured. Changes
-    can also select recorded Python functions; such a change applies only to the time that the functions spend outside
-    operators and runtime calls.
+    that waited for it continue as soon as all other ranks have arrived too. Delays and gaps keep their measured length.
+    Changes can also select recorded Python functions; such a change applies only to the time that the functions spend
+    outside operators and runtime calls.
 
     Args:
         trace: the job.
@@ -122,8 +122,8 @@ def predicted(
     if error > REPLAY_TOLERANCE and not force:
         message = (
             f"what_if_across_ranks: without any change the replay takes {replayed_ns:,} ns, but {window.name} took "
-            f"{graph.duration_ns:,} ns ({percent_text(error)} apart), because, by the clocks of the trace, some "
-            "dependencies end before they begin; predict anyway with force=True"
+            f"{graph.duration_ns:,} ns (a difference of {percent_text(error)}), because, according to the clocks of "
+            "the trace, some dependencies end before they begin; predict anyway with force=True"
         )
         raise InconsistentTimesError(message)
     after = _changed(window, before, changes, executor)
@@ -230,7 +230,7 @@ def _latencies(window: JobWindow) -> npt.NDArray[np.float64]:
 
 
 def _replayed_ns(window: JobWindow, lengths: _Lengths) -> int:
-    """Return how long the window takes if its edges have these lengths; binding edges keep their measured delays."""
+    """Return how long the window would last with these edge lengths; binding edges keep their measured delays."""
     graph = window.graph
     first = {rank: int(np.argmax(graph.rank == rank)) for rank in window.graphs}
     extra = len(graph.time_ns)
@@ -256,7 +256,7 @@ def _replayed_ns(window: JobWindow, lengths: _Lengths) -> int:
 def _numbers(known: _Int64, nodes: _Int64, first: int, extra: int) -> tuple[_Int64, int]:
     """Return the numbers of a rank's nodes in a replay, and the next free number.
 
-    Points keep their numbers from the joined graph; other nodes get the numbers from `extra` on.
+    Points keep their numbers from the joined graph; other nodes get new numbers, starting at `extra`.
     """
     place = np.searchsorted(known, nodes).clip(max=len(known) - 1)
     is_known = known[place] == nodes
@@ -276,7 +276,7 @@ def _delays(graph: JobGraph) -> npt.NDArray[np.float64]:
 def _delayed_ends(
     graph: JobGraph, source: _Int64, target: _Int64, length: npt.NDArray[np.float64]
 ) -> tuple[_Int64, _Int64, npt.NDArray[np.float64]]:
-    """For calls that their own rank delayed, return the edges to their ends, lengthened by the measured delay."""
+    """Return the edges to the ends of calls whose own rank delayed the end; the lengths include this measured delay."""
     delays = _delays(graph)
     rows = np.flatnonzero((graph.type == JoinType.CHAIN) & (delays > 0))
     late_source, late_target = (side[rows].astype(np.int64) for side in (graph.edges.source, graph.edges.target))

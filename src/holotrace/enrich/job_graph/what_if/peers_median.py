@@ -25,8 +25,8 @@ _ALIKE = ["collective", "message_bytes", "group_size"]
 class PeersMedian:
     """Make these ranks (by default all) spend as much time between calls as their median peer.
 
-    The peers of a rank make the same calls in the same order, with messages of the same size. The median peer has the
-    median time between calls. If `ranks` are given, only the other ranks can be peers.
+    The peers of a rank make the same calls in the same order, with messages of the same size. The median peer is the
+    one that spends the median time between calls. If `ranks` are given, only the other ranks can be peers.
 
     >>> import holotrace
     >>> from holotrace.testing import small_job
@@ -82,7 +82,7 @@ def _signatures(calls: pl.DataFrame, ranks: Iterable[int]) -> dict[int, tuple[tu
 def _replaced(
     window: JobWindow, calls: pl.DataFrame, within: Mapping[int, RankEdges], rank: int, peers: Sequence[int]
 ) -> RankEdges:
-    """Return the median peer's edges; its calls get this rank's node numbers, and its other nodes get new numbers."""
+    """Return the median peer's edges, with this rank's node numbers for the calls and new numbers for other nodes."""
     peer = sorted(peers, key=lambda other: (_work_ns(window.graphs[other]), other))[(len(peers) - 1) // 2]
     own, other = (_nodes_of_calls(window.graphs[each], calls.filter(rank=each)) for each in (rank, peer))
     source, target, length_ns = within[peer]
@@ -99,7 +99,7 @@ def _work_ns(graph: RankGraph) -> int:
 
 
 def _nodes_of_calls(graph: RankGraph, calls: pl.DataFrame) -> npt.NDArray[np.int64]:
-    """Return the nodes of the window's ends and of these calls, in equal order for ranks that make the same calls."""
+    """Return the nodes of the window's ends and of these calls, in the same order for all ranks with the same calls."""
     points = calls.select("event_index").join(graph.calls, on="event_index", maintain_order="left")
     return np.concatenate(
         [graph.node[[0, -1]], *(graph.node[points[kind].to_numpy()] for kind in ("asked", "start", "end"))]

@@ -76,7 +76,7 @@ def changed_rank(
 
 
 def _own_edges_to_ends(known: CallGraph) -> list[npt.NDArray[np.int64]]:
-    """Return, for each call, the edges to its end that represent the call's own time."""
+    """Return, for each call, the edges that lead to its end and represent its self time."""
     own = own_time(known.graph, len(known.graph.edges))
     call_of = np.full(len(known.graph.activities), -1)
     call_of[known.calls["activity"].to_numpy()] = np.arange(len(known.calls))
@@ -94,7 +94,7 @@ def _sums(into: Sequence[npt.NDArray[np.int64]], length_ns: _Floats) -> _Floats:
 
 
 def _follow(factor: _Floats, replaced: _Floats, before: _Floats, after: _Floats, *, is_new: bool) -> None:
-    """Record, for each call, the factor by which a change multiplied its length, or the length that the change set."""
+    """Record how a change affected the length of each call: multiplied it by a factor, or set a new length."""
     differs = before != after
     if is_new:
         replaced[differs] = after[differs]

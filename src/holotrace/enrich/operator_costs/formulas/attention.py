@@ -10,7 +10,11 @@ from holotrace.enrich.operator_costs.cost import Cost, UnknownCostError
 
 _LENGTHS = "the lengths of the sequences were not recorded"
 _FLASH_3_LENGTHS = (3, 10, 11, 14, 15, 16)
-"""Inputs of FlashAttention 3 that make lengths depend on data: new keys, used lengths, cache pages, rows, padding."""
+"""Optional inputs of FlashAttention 3 that make the lengths of the sequences depend on data.
+
+They are the new keys, the used lengths of queries and of keys, the page table of the cache, each request's row in the
+cache, and the padding.
+"""
 
 
 class Attention(NamedTuple):
@@ -132,7 +136,7 @@ def joined_backward(  # noqa: PLR0913 -- positions of inputs
 def flash_3(arguments: Arguments) -> Cost:
     """FlashAttention 3: as `paged` with a cache; else as `joined` if ends of sequences are given; else as `flash`."""
     if arguments.is_given(5):
-        message = "a second query, to be multiplied by the values, was given"
+        message = "the call has a second query, which is multiplied by the values"
         raise UnknownCostError(message)
     if any(arguments.is_given(index) for index in _FLASH_3_LENGTHS):
         return paged(arguments)
@@ -226,8 +230,8 @@ def _backward(
 ) -> Cost:
     """Return the cost of a gradient.
 
-    `twice` is twice the number of visible pairs (None if unknown), and `pairs` the number of all pairs, both in one
-    head.
+    Both numbers are for one head: `twice` is twice the number of visible pairs (None if unknown), and `pairs` is the
+    number of all pairs (None to derive it from `sizes`).
     """
     moved = arguments.bytes(first - 1) + 2 * sum(arguments.bytes(first + index) for index in range(3))
     if twice is None:
@@ -239,9 +243,10 @@ def _backward(
 
 
 def _twice_visible(arguments: Arguments, queries: int, keys: int, causal: int, window: int | None) -> int:
-    """Return twice the number of visible pairs.
+    """Return twice the number of query-key pairs that the mask leaves visible.
 
-    A causal mask of a square product hides half of the pairs, so the number itself may not be whole.
+    If there are as many queries as keys, a causal mask is assumed to hide half of the pairs. The result is doubled,
+    because half of an odd number is not a whole number.
     """
     left, right = (-1, -1) if window is None else (arguments.number(window, -1), arguments.number(window + 1, -1))
     right = 0 if _is_causal(arguments, causal) else right
@@ -279,7 +284,7 @@ def _clamped_sum(count: int, highest: int, start: int) -> int:
 def _twice_visible_joined(
     arguments: Arguments, totals: tuple[int, int], at: tuple[int, int, int, int | None]
 ) -> tuple[int, int] | None:
-    """Return twice the number of visible pairs, and the number of all pairs; None if the lengths are unknown."""
+    """Return (twice the number of visible pairs, the number of all pairs); None if the lengths are unknown."""
     ends, longest, causal, window = at
     if not arguments.is_given(ends):
         return None
@@ -296,7 +301,7 @@ def _twice_visible_joined(
 
 
 def _is_causal(arguments: Arguments, index: int) -> bool:
-    """Whether no query sees later keys; the argument is a boolean or a number for the type of mask."""
+    """Whether the mask hides later keys from each query; its argument is a boolean or a type of mask (0: no mask)."""
     text = arguments.text(index)
     if text not in {"", "False", "True", "0", "1", "2"}:
         message = f"argument {index} does not show whether the mask is causal: {text}"
@@ -325,6 +330,6 @@ def _masked(dense: int, sizes: Attention, arguments: Arguments, causal: int | No
 
 def _checked(sizes: Attention, values: int) -> Attention:
     if sizes.keys != values or not sizes.key_heads or sizes.query_heads % sizes.key_heads:
-        message = "query, key and value do not fit together"
+        message = "the shapes of query, key and value do not match"
         raise UnknownCostError(message)
     return sizes

@@ -153,7 +153,8 @@ def broadcast(shapes: list[Shape]) -> Shape:
 def promoted(arguments: Arguments, tensors: list[int]) -> str | None:
     """Return the element type of the result.
 
-    Tensors without dimensions matter only if their kind of number ranks higher, such as real over integer.
+    A tensor without dimensions matters only if its kind of number ranks above that of all tensors with dimensions. For
+    example, a real tensor without dimensions makes the sum with an integer tensor real.
     """
     types = [(type_name(arguments.type(index)), bool(arguments.dims[index])) for index in tensors]
     if any(kind not in _PROMOTION for kind, _ in types):

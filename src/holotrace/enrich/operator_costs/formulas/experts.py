@@ -44,7 +44,11 @@ class Weights(NamedTuple):
 
 
 class _Layer(NamedTuple):
-    """The sizes of one expert: multiplications per token in each of the two products, and values per stored element."""
+    """The sizes of one expert.
+
+    first, second  multiplications per token in the first and in the second product
+    packed         how many values of the weights are packed into one stored element
+    """
 
     first: int
     second: int
@@ -102,7 +106,7 @@ def scored_experts(arguments: Arguments, first: int, second: int) -> Cost:
 
 
 def _packed_cost(arguments: Arguments, hidden: int, chosen: int, weights: Weights) -> Cost:
-    """Return the cost of a layer; each byte of its tokens may contain two 4-bit values."""
+    """Return the cost of a layer whose tokens may be stored as two 4-bit values per byte."""
     tokens, width = arguments.shape(hidden, 2)
     if width not in {weights.second[1], weights.second[1] // 2}:
         message = f"weights {list(weights.first)} and {list(weights.second)} do not fit tokens of width {width}"
@@ -125,7 +129,7 @@ def expert_kernel(arguments: Arguments) -> Cost:
     tokens, chosen = arguments.shape(8, 2)
     experts, columns, shared = arguments.shape(1, 3)
     if arguments.shape(0)[-1] != shared or arguments.shape(3)[-1] != columns:
-        message = "the weights do not fit the input and the result"
+        message = "the shapes of the weights, the input and the result do not match"
         raise UnknownCostError(message)
     flops = 2 * tokens * chosen * columns * shared
     precision = arguments.precision(1)
@@ -141,7 +145,7 @@ def routed_layer(arguments: Arguments) -> Cost:
     """
     inner = next((call for call in arguments.related if FUSED.fullmatch(call.operator)), None)
     if inner is not None:
-        return unknown(f"the products of its experts are attributed to {inner.operator}")
+        return unknown(f"the products of the experts are attributed to the inner operator {inner.operator}")
     experts = arguments.shape(1, 2)[1]
     tokens = _tokens(arguments, 0)
     layers = _weights_inside(arguments, experts, tokens[1])
@@ -149,7 +153,7 @@ def routed_layer(arguments: Arguments) -> Cost:
         message = "the shapes of the experts' weights were not recorded: no operator inside has them as input"
         raise UnknownCostError(message)
     if len(layers) > 1:
-        message = "the operators inside have several pairs of weights"
+        message = "the operators inside the layer have several different pairs of weights"
         raise UnknownCostError(message)
     return _cost(arguments, tokens, _chosen_inside(arguments, experts), layers[0], 0)
 
@@ -185,7 +189,7 @@ def _one_product(arguments: Arguments, weights: int, result: int, choices: tuple
     """Return the cost of one of the two products; `choices` is (number of tokens, experts per token)."""
     experts, columns, _ = arguments.shape(weights, 3)
     if arguments.shape(result)[-1] not in {columns, columns // 2}:
-        message = "the result does not fit the weights"
+        message = "the shapes of the result and the weights do not match"
         raise UnknownCostError(message)
     width, (tokens, chosen) = arguments.shape(0)[-1], choices
     flops = 2 * tokens * chosen * columns * width
@@ -198,7 +202,10 @@ def _one_product(arguments: Arguments, weights: int, result: int, choices: tuple
 
 
 def _layer(hidden: int, weights: Weights) -> _Layer | None:
-    """Return the sizes of one expert, for either order of the weights' dimensions; None if the weights do not fit."""
+    """Return the sizes of one expert, for either order of the weights' dimensions.
+
+    None if the two weights have different numbers of experts, or if neither order matches the tokens' width `hidden`.
+    """
     (one, *first), (other, *second) = weights.first, weights.second
     if one != other:
         return None
@@ -276,7 +283,10 @@ def _maps_experts(arguments: Arguments, index: int) -> bool:
 
 
 def _reaches_all(experts: int, chosen: int, tokens: int) -> bool:
-    """Whether, with evenly spread tokens, the expected number of unused experts is below 0.5: E·(1 - k/E)^T < 1/2."""
+    """Whether evenly spread tokens reach practically every expert.
+
+    This is so if the expected number of unused experts, E·(1 - k/E)^T, is below 1/2.
+    """
     if chosen >= experts:
         return True
     return experts * (1 - chosen / experts) ** min(tokens, 1 << 40) < 1 / 2

@@ -28,8 +28,9 @@ https://github.com/AMD-AGI/TraceLens/blob/main/TraceLens/PerfModel/triton_compil
 def generated(arguments: Arguments) -> Cost:
     """FLOPs: elements times operations in the kernel's name; 2·M·N·K for matrix products. Bytes: every tensor once.
 
-    A tensor that the kernel reads and changes in place also counts once, because the trace does not show which tensors
-    change. Operations and bytes that the compiler recorded (`kernel_flop`, `kernel_num_gb`) take precedence.
+    Even a tensor that the kernel reads and then overwrites is counted once, because the trace does not show which
+    tensors are overwritten. Operations and bytes that the compiler recorded (`kernel_flop`, `kernel_num_gb`) take
+    precedence.
     """
     fused = _NAME.match(arguments.operator)
     flops = _recorded(arguments, "flops")

@@ -99,7 +99,7 @@ def index(arguments: Arguments) -> Cost:
     """`input[positions]` along the first dimension: as `lookup`; along other dimensions, the selection is unknown.
 
     Raises:
-        UnknownCostError: the positions are masks, or select along other dimensions than the first.
+        UnknownCostError: the positions are masks, or they select along a dimension other than the first.
     """
     if arguments.type(1) not in {"TensorList", "GenericList", "OptionalTensorList"}:
         message = "the shapes of the positions were not recorded"
@@ -145,7 +145,7 @@ def listed_element_bytes(arguments: Arguments) -> int:
         if opaque := _OPAQUE.search(kernel):
             return int(opaque[1])
     for kernel in arguments.kernels:
-        template, end, _ = kernel.rpartition(">(")  # without the types of the kernel's parameters
+        template, end, _ = kernel.rpartition(">(")  # drop the types of the kernel's parameters, which follow `>(`
         named = [
             size for size in map(element_bytes, _ELEMENT.findall(f"{template}>" if end else kernel)) if size is not None
         ]

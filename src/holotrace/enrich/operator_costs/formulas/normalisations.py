@@ -1,8 +1,8 @@
 """Compute the costs of normalisations and softmax: a few operations per element; reading and writing dominate.
 
 E is the number of elements, C the number of parameters or channels, R the number of rows. Operations are counted as in
-TraceLens, so the results of both tools can be compared. Bytes include every tensor once; TraceLens' `bytes_moved`
-differs where TraceLens assumes as many statistics as channels. Source:
+TraceLens, so the results of both tools can be compared. Bytes include every tensor once. TraceLens' `bytes_moved`
+differs for some operators, because TraceLens assumes that there are as many statistics as channels. Source:
 https://github.com/AMD-AGI/TraceLens/blob/main/TraceLens/PerfModel/perf_model.py
 """
 
@@ -120,11 +120,11 @@ def _backward(  # noqa: PLR0913 -- positions of inputs
     mask: int | None = None,
     bias: int | None = None,
 ) -> Cost:
-    """Return the cost of a backward pass; gradient and input are inputs 0 and 1.
+    """Return the cost of a backward pass; inputs 0 and 1 are the gradient and the layer's input, in either order.
 
-    The pass writes the gradient of the bias but does not read the bias, so `bias` may be the position of any input of
-    the same size. The mask shows which gradients were requested. If no mask was recorded, all gradients are assumed to
-    be requested.
+    The pass writes the gradient of the bias but does not read the bias. Only the size of the bias matters, so `bias`
+    may be the position of any input of the same size. The mask shows which gradients were requested. If no mask was
+    recorded, all gradients are assumed to be requested.
     """
     used = [index for index in (0, 1, weight, *statistics) if arguments.is_given(index)]
     asked = _gradients(arguments, mask)

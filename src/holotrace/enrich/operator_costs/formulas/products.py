@@ -84,7 +84,7 @@ def grouped(arguments: Arguments) -> Cost:
 
 
 def _summed_in_groups(arguments: Arguments) -> Cost:
-    """One product per group: columns of `[M, K]` times the same rows of `[K, N]`. FLOPs: 2·M·N·K over all groups."""
+    """Multiply, for each group, its columns of `[M, K]` by its rows of `[K, N]`. FLOPs: 2·M·N·K over all groups."""
     (rows, shared), columns, groups = arguments.shape(0, 2), arguments.shape(1, 2)[1], arguments.elements(2)
     flops = 2 * rows * columns * shared
     moved = arguments.bytes(0) + arguments.bytes(1) + groups * rows * columns * arguments.element_bytes(0)
@@ -94,7 +94,7 @@ def _summed_in_groups(arguments: Arguments) -> Cost:
 def recurrent(arguments: Arguments, passes: int = 1) -> Cost:
     """RNN, LSTM, GRU over T steps of B sequences. FLOPs: 2·T·B·(elements of weights) per pass. Bytes: weights, input.
 
-    The backward pass counts as two passes: one for the gradients of inputs, one for the gradients of weights.
+    `passes` is 2 for a backward pass: one pass computes the gradients of the inputs, the other those of the weights.
     """
     sequence = arguments.shape(0, 3)
     weights = [shape for shape in _weights(arguments) if len(shape) == 2]  # noqa: PLR2004 -- matrices, not biases

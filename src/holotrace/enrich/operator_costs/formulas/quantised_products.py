@@ -33,7 +33,7 @@ def sparse_linear(arguments: Arguments) -> Cost:
     """`[M, K] x [N, K / 2]`, where two of every four weights are zero and not stored: 2·M·N·K / 2; each tensor is moved once."""
     left, right = arguments.shape(0), arguments.shape(2, 2)
     if not left or left[-1] != 2 * right[1]:
-        message = f"{list(left)} x {list(right)} is not a linear layer that stores half of its weights"
+        message = f"{list(left)} x {list(right)} is not a linear layer with 2:4 sparse weights"
         raise UnknownCostError(message)
     return _cost(arguments, 0, None, (prod(left[:-1]), right[0], right[1]))
 

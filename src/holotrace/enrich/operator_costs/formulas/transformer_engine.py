@@ -53,7 +53,7 @@ def two_layers(arguments: Arguments) -> Cost:
 
 
 def backward(arguments: Arguments, products: int) -> Cost:
-    """For each computed gradient, FLOPs and input bytes of the forward call; also, once, the bytes of the result's gradient.
+    """For each computed gradient, FLOPs and input bytes of the forward call; plus the bytes of the result's gradient.
 
     `products` is the number of matrix multiplications in the forward call. The number of kernels on tensor cores shows
     whether one gradient (of the inputs or the weights) or both were computed. Computing one gradient moves as many
@@ -62,7 +62,10 @@ def backward(arguments: Arguments, products: int) -> Cost:
     forward = _forward(arguments, products)
     gradients, rest = divmod(arguments.product_count or 0, products)
     if rest or gradients not in {1, 2}:
-        message = f"{arguments.product_count or 0} kernels on tensor cores do not show which gradients were computed"
+        message = (
+            f"the number of tensor-core kernels ({arguments.product_count or 0}) "
+            "does not show which gradients were computed"
+        )
         raise UnknownCostError(message)
     flops = (forward.flops or 0) * gradients
     if products > 1:
