@@ -1,1 +1,1 @@
-"""The analyses, one folder for each question about traces, with its texts, computation, tables and figure."""
+"""The analyses: each question about traces has a folder with its texts, computation, tables and figure."""

@@ -142,7 +142,7 @@ def test_unrecorded_waits_are_inferred_from_timing_with_a_finding() -> None:
 
     assert result.path.filter(pl.col("name") == "long")["duration_ns"].to_list() == [3_000, 100_000]
     assert any("no synchronisation events" in finding for finding in result.findings)
-    assert any("timing alone suggests 1 wait of one stream for another" in finding for finding in result.findings)
+    assert any("timing alone suggests 1 wait between streams" in finding for finding in result.findings)
     assert not result.per_rank["waits_recorded"][0]
 
 

@@ -323,7 +323,10 @@ def test_collectives_launched_before_the_recording_belong_to_no_step() -> None:
 def test_shapes_are_asked_for_only_where_they_were_not_recorded() -> None:
     """A finding advises `record_shapes=True` only if the trace has no shapes and the call's launch was recorded."""
     assert distributed(before_the_recording().build()).findings[1:] == (
-        "2 of 3 collectives were launched before the recording, so they are in no step, and their sizes may be unknown",
+        (
+            "2 of 3 collectives were launched before the recording, so they belong to no step, "
+            "and their sizes may be unknown"
+        ),
     )
     builder = TraceBuilder().step(3, 0, 100).kernel("ncclKernel_AllReduce", start_us=5, duration_us=9, launch_us=2)
     assert distributed(builder.build()).findings[1:] == ("1 call has no size: record with record_shapes=True",)

@@ -33,14 +33,14 @@ def test_devices_are_side_by_side_and_one_can_be_selected() -> None:
     }
     assert len(plot_gpu_summary(result, device=(1, 0)).data[0].x) == 3
     (note,) = plot_gpu_summary(result, device=(9, 0)).layout.annotations
-    assert "No such device" in note.text
+    assert "No matching device" in note.text
 
 
 def test_a_figure_without_devices_says_so() -> None:
     """Without devices, the figure shows a message."""
     result = gpu_summary(stepping_job().build())
     empty = GpuSummary(result.per_device.clear(), result.series.clear())
-    assert plot_gpu_summary(empty).layout.annotations[0].text.startswith("No such device")
+    assert plot_gpu_summary(empty).layout.annotations[0].text.startswith("No matching device")
 
 
 def test_a_partly_unknown_share_is_a_lower_bound_over_time() -> None:

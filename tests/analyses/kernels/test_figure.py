@@ -26,17 +26,17 @@ def test_kernels_have_the_colour_of_their_cores() -> None:
     }
     assert "<script>" not in figure.data[0].customdata[0]
     assert "mean blocks per SM 0.50" in figure.data[0].customdata[0]
-    assert figure.layout.title.subtitle.text == "27.3 % of all kernel time is on tensor cores"
+    assert figure.layout.title.subtitle.text == "27.3 % of all kernel time is spent on tensor cores"
 
 
 def test_the_subtitle_counts_kernels_with_unknown_cores() -> None:
-    """60 % of the time is on tensor cores and 30 % is unknown, so the subtitle says "At least 60.0 %"."""
+    """60 % of the time is spent on tensor cores and 30 % is unknown, so the subtitle says "At least 60.0 %"."""
     builder = TraceBuilder().kernel("nvjet_tst_64x8", start_us=0, duration_us=60)
     builder.kernel("mystery", start_us=60, duration_us=30).kernel("relu", start_us=90, duration_us=10)
 
     figure = plot_kernels(kernels(builder.build()))
 
-    subtitle = "At least 60.0 % of all kernel time is on tensor cores; for another 30.0 %, the kernel names do not show which cores were used"
+    subtitle = "At least 60.0 % of all kernel time is spent on tensor cores; for another 30.0 %, the kernel names do not show which cores were used"
     assert figure.layout.title.subtitle.text == subtitle
 
 

@@ -103,7 +103,7 @@ class Collectives(Result):
         verdict                str      transfer-bound, skew-bound, mixed, or inconclusive
         late_rank              int32    the rank that came last most often; null if no rank waits
         late_fraction          float64  0..1, the share of instances in which late_rank came last
-        mergeable_count        int64    number of small calls that could be merged with a similar call just before them
+        mergeable_count        int64    small calls, each of which could be merged with the previous call
         mergeable_ns           int64    latency and pauses that each rank would save if each series of such calls were
                                         merged into one call
 
@@ -142,10 +142,10 @@ class Collectives(Result):
                                      unknown
         bus_bytes_per_s     float64  bus_bytes divided by the part of collective_ns in which data moves
 
-    per_fit         latency and bandwidth, fitted over message sizes; one row per group and collective that has enough
-                    sizes:
+    per_fit         latency and bandwidth, fitted to the transfer times of messages of different sizes; one row per
+                    group and collective that has enough sizes:
 
-        process_group, collective, instance_count, size_count,
+        process_group, group_size, collective, instance_count, size_count,
         latency_ns, latency_low_ns, latency_high_ns, bus_bytes_per_s, low_bytes_per_s, high_bytes_per_s; a bandwidth is null
         if the time does not grow with the size
 

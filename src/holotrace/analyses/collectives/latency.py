@@ -1,4 +1,4 @@
-"""Fit latency and bandwidth of each group over message sizes, and find small messages that could be merged."""
+"""Fit each group's latency and bandwidth to its transfer times, and find small messages that could be merged."""
 
 from __future__ import annotations
 
@@ -53,13 +53,18 @@ def _fits(measured: pl.DataFrame) -> Iterator[dict[str, Any]]:
 
 
 def mergeable(instances: pl.DataFrame, fits: pl.DataFrame) -> pl.DataFrame:
-    """Return, for each instance, whether it could be merged with the previous message, and the time that this would save.
+    """Return, for each message, whether it could be merged with the previous one, and how much time this would save.
 
-    Both messages must be small and have the same group, collective, element type and step, with a pause of at most one
-    latency between them. A message is small if it has fewer bytes than latency * bandwidth: the latency is then longer
-    than the transfer of the bytes. Without a fit, messages of at most `_TINY_BYTES` count as small, and their median
-    transfer time serves as the latency. Merging two messages saves one latency, and the time between the end of the
-    first message and the start of the second.
+    Two messages can be merged if
+
+    - both are small,
+    - they have the same group, collective, element type and step, and
+    - the pause between them is at most one latency.
+
+    A message is small if it has fewer bytes than latency * bandwidth: the latency is then longer than the transfer of
+    the bytes. Without a fit, a message is small if it has at most `_TINY_BYTES` bytes, and the latency is the median
+    transfer time of these messages. Merging two messages saves one latency and the time between the end of the first
+    message and the start of the second.
 
     Returns:
         operation, is_mergeable bool, and saved_ns int64, sorted by operation.

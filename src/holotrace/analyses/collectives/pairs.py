@@ -25,7 +25,8 @@ FEWEST_INSTANCES = 3
 
 MOST_RANKS = 128
 MOST_TRANSFERS = 1_000_000
-"""The table of pairs leaves out all-to-alls of more than 128 ranks, and all-to-alls after the first million transfers."""
+"""The table of pairs leaves out all-to-alls of more than 128 ranks. Of the others, it contains only the first ones,
+which together have at most a million transfers."""
 
 _PAIR = ("collective", "source_rank", "destination_rank")
 _PEERS = ("collective", "is_one_host")
@@ -37,7 +38,7 @@ def per_pair(calls: pl.DataFrame, groups: pl.DataFrame) -> pl.DataFrame:
 
     A matched send and receive are one transfer, counted at the sender. In an all-to-all, each rank makes one transfer to every
     other rank that it sends data to. Such a transfer begins when the last rank of the group enters the all-to-all, and
-    ends when the sender or the receiver leaves, whichever leaves first:
+    ends when the first of sender and receiver leaves it:
 
         transfer = earlier end of sender and receiver - last start of all ranks
 
@@ -87,7 +88,7 @@ def slow_pairs(pairs: pl.DataFrame) -> tuple[str, ...]:
 
 
 def left_out(calls: pl.DataFrame) -> tuple[str, ...]:
-    """If `per_pair` leaves out some all-to-all transfers, say how many transfers it contains."""
+    """Return a finding if the job has more all-to-all transfers than `per_pair` can contain."""
     counted = (pl.col("collective") == "all_to_all") & (pl.col("group_size") <= MOST_RANKS)
     total = calls.filter(counted)["group_size"].sum()
     sentence = f"the table of rank pairs covers only the first {MOST_TRANSFERS:,} of {total:,} all-to-all transfers; choose fewer steps"

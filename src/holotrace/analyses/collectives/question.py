@@ -14,13 +14,13 @@ QUESTION = Analysis(
         ("waits", "from a rank's arrival in a collective to the arrival of the last rank, summed over ranks"),
         (
             "transfer",
-            "from the arrival of the last rank to the end of the collective; earlier, not all ranks can move data",
+            "from the arrival of the last rank, before which some data cannot move, to the end of the collective",
         ),
         ("message", "size of the whole array that the collective processes, as defined by nccl-tests"),
         ("algorithm bandwidth", "message / transfer, in decimal units (1 GB/s is 1e9 bytes/s)"),
         (
             "bus bandwidth",
-            "bytes per second that each rank's link carries: algorithm bandwidth times the factor of nccl-tests",
+            "bytes per second on each rank's link: algorithm bandwidth times the factor defined by nccl-tests",
         ),
         (
             "verdict",
@@ -28,7 +28,10 @@ QUESTION = Analysis(
         ),
         (
             "mergeable",
-            "small calls in a row; merging two of them saves the latency of one call and the pause between them",
+            (
+                "small calls that could be merged with the previous call; each merge saves the latency of one call and "
+                "the pause between the two calls"
+            ),
         ),
         ("lateness", "how much later a rank arrived than the first rank; empty if the clocks are not exact enough"),
     ),

@@ -18,8 +18,8 @@ SLOW = {
 }
 FEWEST_INSTANCES = 3
 FEWEST_GROUPS = 2
-"""A group is judged only if it ran at least 3 collectives, and a host only if it shares at least 2 groups with other
-hosts."""
+"""A group is judged only if it ran at least 3 collectives. A host is judged only if it belongs to at least 2 groups
+that span several hosts."""
 
 _EQUAL = ["collective", "dtype", "message_bytes", "group_size", "host_count"]
 
@@ -27,21 +27,23 @@ _EQUAL = ["collective", "dtype", "message_bytes", "group_size", "host_count"]
 def slow_parts(instances: pl.DataFrame) -> pl.DataFrame:
     """Compare the transfer times of equal collectives between groups, and name slow hosts, links and groups.
 
-    Groups are peers if they run the same collective with the same element type and message size, on the same number of ranks and hosts.
-    Collectives of unknown element type, size or group size have no peers, because they may move different amounts of data. A
-    group is slow if even the lower quartile of its transfer times is an outlier among its peers
-    (`holotrace.enrich.job.outliers`). For a host, the lower quartiles of all its groups are compared: the host is slow
-    if even the lower quartile of these values is an outlier among the hosts.
+    Groups are peers if they run the same collective with the same element type and message size, on the same number of
+    ranks and hosts. Collectives of unknown element type, size or group size have no peers, because they may move
+    different amounts of data. A group is slow if even the lower quartile of its transfer times is an outlier among its
+    peers (`holotrace.enrich.job.outliers`). To judge a host, take the lower quartile of the transfer times of each of
+    its groups that span several hosts, and then the lower quartile of these values: the host is slow if the result is
+    an outlier among the hosts.
 
     If a group has a slow host, the result names the host. Otherwise, if a slow group spans two hosts, the result names
     the link between them. In all other cases, it names the group.
 
     Args:
-        instances: one row per collective, with process_group, hosts (sorted list), transfer_ns and
-            the columns in which peers are equal.
+        instances: one row per collective, with process_group, hosts (sorted list), collective, dtype,
+            message_bytes, group_size and transfer_ns.
 
     Returns:
-        The columns `SLOW`, the largest slowdown first.
+        One row per slow host, link or group, collective and message size, with the columns of `SLOW`; the largest
+        slowdown comes first.
     """
     counted = instances.with_columns(pl.col("hosts").list.len().alias("host_count"))
     by_group = (
@@ -70,7 +72,7 @@ def _faster(name: str) -> pl.Expr:
 
 
 def _slow_hosts(judged: pl.DataFrame) -> pl.DataFrame:
-    """Return the slow hosts for each kind of collective, in the columns `_EQUAL` and `slow_host`."""
+    """Return one row per kind of collective and slow host, with the columns of `_EQUAL` and `slow_host`."""
     shared = judged.filter(pl.col("host_count") > 1).explode("hosts").rename({"hosts": "slow_host"})
     by_host = shared.group_by(*_EQUAL, "slow_host").agg(pl.len().alias("group_count"), _faster("faster_ns"))
     several = by_host.filter(pl.col("group_count") >= FEWEST_GROUPS)

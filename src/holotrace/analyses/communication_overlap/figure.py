@@ -13,7 +13,7 @@ from holotrace.units import percent_text
 
 _HEADING = Heading(
     QUESTION.question,
-    "Time in which a rank communicates, split into time while the rank also computes (hidden) and other time (exposed)",
+    "Communication time of each rank: hidden while the rank also computes, exposed otherwise",
 )
 
 

@@ -13,4 +13,4 @@ def overlap_per_rank(result: CommunicationOverlap) -> pl.DataFrame:
     return result.per_rank.select("rank", "overlap_fraction", "communication_ns", "overlap_ns", "exposed_ns")
 
 
-VIEWS = (View("Each rank, over its devices", overlap_per_rank, "exposed_ns"),)
+VIEWS = (View("Each rank, summed over its devices", overlap_per_rank, "exposed_ns"),)

@@ -62,7 +62,8 @@ class OperatorComparison(Result):
         difference_ns_per_step         float64  test - control
         control_…, test_…     int64    call_count, host_total_ns, host_self_ns, device_total_ns, device_self_ns: sums over
                                        ranks and steps. Each kernel counts in full, even if several
-                                       run in parallel. Phases include everything inside them
+                                       run in parallel. The total times of a phase are sums over the
+                                       calls inside it
 
     per_operator  one row per operator in either trace, the largest change first:
 
@@ -239,7 +240,7 @@ def _measure(measure: Measure, by: Measure | None) -> pl.Expr:
 
 
 def _compared(both: pl.DataFrame, part: Literal["total", "self"], lengths: list[int]) -> pl.DataFrame:
-    """Compare the calls per step and the times per step; the column `measure` chooses device or host times."""
+    """Compare the calls per step and the times per step; the column `measure` selects device or host time."""
     is_device = pl.col("measure") == "device"
     calls = [pl.col(f"{side}_call_count") / length for side, length in zip(_SIDES, lengths, strict=True)]
     control, test = (
@@ -260,7 +261,7 @@ def _largest_first(table: pl.DataFrame, name: str) -> pl.DataFrame:
 
 
 def _in_tree_order(paths: pl.DataFrame) -> pl.DataFrame:
-    """Sort paths after their parents, and siblings by the size of their change, the largest first."""
+    """Put each path after its parent, and sort siblings by the size of their change, the largest first."""
     ordered = _largest_first(paths, "path")
     inside: dict[str, list[int]] = {}
     for row, path in enumerate(ordered["path"]):

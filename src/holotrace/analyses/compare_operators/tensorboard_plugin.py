@@ -49,7 +49,8 @@ class PluginSide(EqualByContent):
     def top(self) -> list[int]:
         """Return the nodes that the plugin compared.
 
-        They are the nodes in the steps of the first thread or, if it has no steps, all its nodes.
+        They are the outermost nodes in the steps of the first thread. If this thread has no steps, they are its
+        outermost nodes.
         """
         on_thread = self.children[0] if self.children else []
         in_steps = [child for row in on_thread if self.classes[row] == NodeClass.STEP for child in self.children[row]]
@@ -57,13 +58,13 @@ class PluginSide(EqualByContent):
         return in_steps if has_steps else on_thread
 
     def label(self, rows: Sequence[int]) -> str:
-        """Return the plugin's name for a group of nodes."""
+        """Return the name that the plugin shows for a group of nodes."""
         if not rows:
             return NOTHING
         return self.names[rows[0]] if len(rows) == 1 else SEVERAL
 
     def operators(self, rows: Sequence[int]) -> pl.DataFrame:
-        """Return call counts and times of the operators among these nodes and the nodes inside them."""
+        """Return the call count and times of each operator, summed over these nodes and all nodes inside them."""
         spans = [np.arange(row, self.behind[row]) for row in rows]
         inside = self.nodes[np.concatenate([np.empty(0, np.int64), *spans])].filter("is_counted")
         return inside.group_by(pl.col("text").alias("operator")).agg(
@@ -98,7 +99,7 @@ class Pair:
 
 
 def plugin_pairs(control: PluginSide, test: PluginSide) -> Pair:
-    """Align the steps, modules, backward passes, data loaders and optimizers of two runs by name, in order.
+    """Align the steps, modules, backward passes, data loaders and optimizers of two runs by name, in time order.
 
     All unmatched nodes between two matches form one pair.
     """

@@ -108,12 +108,12 @@ def compare_traces(  # noqa: PLR0913 -- two sides and what to look at
     """Compare the counts and times of two traces by event name, per call and per step.
 
     All ranks of a trace are combined; to compare only some ranks, pass `trace.select(ranks)`. If no steps are chosen for a
-    trace, all its events count, even events outside steps.
+    trace, all its events are compared, even events outside steps.
 
     Args:
         control: the baseline.
         test: the trace to compare with the baseline.
-        control_steps: count only the events of these steps; see `holotrace.enrich.steps.step_of_event`.
+        control_steps: compare only the events of these steps; see `holotrace.enrich.steps.step_of_event`.
         test_steps: the same for `test`.
         device: `cpu` for operators, annotations, runtime calls and Python functions; `gpu` for kernels, copies and
             memsets; `all` for both.

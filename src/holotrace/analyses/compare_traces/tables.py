@@ -9,7 +9,7 @@ from holotrace.questions.tables import View
 
 
 def compared_by_name(result: TraceComparison) -> pl.DataFrame:
-    """Return the change of each name, the largest time difference first."""
+    """Return how the time and the count of each event name changed, the largest time difference first."""
     columns = (
         "kind",
         "change",

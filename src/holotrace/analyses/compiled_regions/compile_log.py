@@ -113,7 +113,7 @@ def _files(location: Location) -> list[Location]:
 
 
 def _read(file: Location) -> dict[int | None, CompileLog]:
-    """Return the log of each rank that wrote to a file; the rank is None if neither the records nor the path contain it."""
+    """Return one log per rank from a file; the rank is None if neither the record nor the file's path names it."""
     named = _RANK.search(file.name) or _FOLDER.match(file.parent.name)
     parts: dict[int | None, _Collected] = defaultdict(_Collected)
     for record, payload in _records(_lines(file)):
@@ -184,7 +184,10 @@ class _Collected:
             self._compilations[region] = Compilation(_function(metrics), _reason(metrics.get("recompile_reason")))
 
     def _add_code(self, region: str, payload: list[str]) -> None:
-        """Store the name of each kernel's file. Inductor writes the path of the file in a comment above the kernel."""
+        """Store the name of each kernel's source file.
+
+        Inductor writes the path of this file in a comment above the kernel.
+        """
         path = ""
         for line in payload:
             if named := _KERNEL_PATH.match(line):
@@ -195,7 +198,7 @@ class _Collected:
                 path = ""
 
     def log(self) -> CompileLog:
-        """Return the log, without kernels for which the records name different lines."""
+        """Return the log; leave out each kernel whose source lines differ between records."""
         by_name: dict[str, set[str]] = defaultdict(set)
         for (region, kernel), lines in self._lines.items():
             for name in (kernel, *self._files.get((region, kernel), ())):

@@ -116,7 +116,7 @@ class CompiledRegions(Result):
         rank                 int32
         compiled_frame       int64
         compiled_function    str    null without a log
-        recompilation_count  int64  recompilations since the process began, which is the highest version number
+        recompilation_count  int64  recompilations since the process began (the frame's highest version number)
         compilation_count    int64  compilations during the recording; null if the recording does not name their frames
         compilation_ns       int64  host time of these compilations
         call_count           int64  calls of all regions of the frame
@@ -143,7 +143,7 @@ class CompiledRegions(Result):
         device_self_ns  int64
         source_line     str    lines of user code that the kernel was generated from, joined by `; `; null without a log
 
-    findings     recompilations, graph breaks, and calls without a compiled region
+    findings     recompilations, graph breaks, and calls that ran no compiled region
 
     All tables are empty if the recording shows no use of torch.compile.
 
@@ -260,8 +260,8 @@ def _with_log(regions: pl.DataFrame, log: CompileLog) -> pl.DataFrame:
 def _compilations(rank_trace: RankTrace, nodes: pl.DataFrame) -> pl.DataFrame:
     """Return region (null if not recorded) and host_total_ns of the outermost compilations.
 
-    The last annotation before the compilation names the region. If this annotation began before the operator around the
-    compilation, it belongs to an earlier compilation, and the region is null.
+    The last annotation before the compilation names the region. If this annotation began before the event that
+    encloses the compilation, it belongs to an earlier compilation, and the region is null.
     """
     compilations = _outermost(nodes, _COMPILATION).sort("start_ns")
     begin_ns = gathered(nodes["start_ns"], compilations["parent"].to_numpy()).alias("begin_ns")

@@ -21,7 +21,9 @@ _EXPLANATION = "Device time of the kernels that torch.compile generated, over al
 
 
 def plot_compiled_regions(result: CompiledRegions, *, top: int = TOP_KERNELS, theme: Theme = "light") -> go.Figure:
-    """Draw a bar for each of the `top` generated kernels (device time) or, without kernels, each region (host time).
+    """Draw the device time of the `top` longest generated kernels.
+
+    If the recording has no generated kernels, draw the host time of the `top` longest regions.
 
     >>> import holotrace
     >>> from holotrace.testing import TraceBuilder

@@ -10,7 +10,8 @@ import polars as pl
 from holotrace.units import counted, duration_text
 
 _RECOMPILE_LIMIT = 8
-"""Default of `torch._dynamo.config.recompile_limit`: if a frame has this many versions, calls that fit none of them run uncompiled.
+"""Default of `torch._dynamo.config.recompile_limit`: if a frame has this many versions, calls whose inputs fit none of
+them run uncompiled.
 https://github.com/pytorch/pytorch/blob/main/torch/_dynamo/config.py"""
 
 _MOST_FRAMES = 3
@@ -62,7 +63,7 @@ def _of_frame(frame: dict[str, Any]) -> str:
     reasons = f": {'; '.join(frame['recompile_reason'].splitlines())}" if frame["recompile_reason"] else ""
     limit = (
         f". By default, torch.compile stops recompiling a frame after {_RECOMPILE_LIMIT} versions "
-        "(torch._dynamo.config.recompile_limit); calls that fit none of them run uncompiled"
+        "(torch._dynamo.config.recompile_limit); calls whose inputs fit none of these versions run uncompiled"
         if frame["recompilation_count"] + 1 == _RECOMPILE_LIMIT
         else ""
     )

@@ -13,9 +13,9 @@ def frames(regions: pl.DataFrame, compilations: pl.DataFrame, log: CompileLog) -
     """Return the columns of `per_frame` for frames that were called or compiled during the recording.
 
     Args:
-        regions: region and call_count.
-        compilations: region (null if not recorded) and host_total_ns.
-        log: functions and reasons.
+        regions: one row per region, with the columns region and call_count.
+        compilations: one row per compilation, with the columns region (null if not recorded) and host_total_ns.
+        log: the function of each region, and why the region was recompiled.
     """
     zero = pl.lit(0, pl.Int64)
     called = regions.select("region", pl.col("call_count").cast(pl.Int64), compilation_count=zero, compilation_ns=zero)

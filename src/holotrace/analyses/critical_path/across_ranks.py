@@ -1,4 +1,4 @@
-"""What bounds the step of a whole job, across all its ranks?"""
+"""What determines how long a step of the whole job takes, across all its ranks?"""
 
 from __future__ import annotations
 
@@ -44,16 +44,17 @@ class JobCriticalPath(Result):
         end_ns         int64    when the rank's window ends, including its device work
         total_ns        int64    time of the path on this rank; the sum over all ranks is the length of the step
         fraction  float64  0..1 of the step
-        slack_ns       int64    by how much any event of the rank could be delayed without delaying the end of
-                                the step; 0 if the path visits the rank
-        contradicted_count  int64  dependencies within the rank that end before they begin, according to the clock
+        slack_ns       int64    how much later all events of the rank could happen without delaying the end of
+                                the step; 0 if the path runs through the rank
+        contradicted_count  int64  dependencies within the rank that end before they begin, by their timestamps
 
     per_class  rank, path_class, total_ns, fraction: time of every class of the path on each rank, sorted by rank and class
 
     per_name   rank, path_class, module, name, total_ns, fraction, segment_count: the longest first
 
         module   str  innermost `nn.Module` around the event; null if unknown
-        name     str  name of the event or, outside all events, of the innermost Python function; `host gap` if both are unknown
+        name     str  name of the event; outside all events, name of the innermost Python function, or `host gap` if
+                      that is unknown
 
     path       the longest segments, at most `segment_limit`, in time order:
 
@@ -273,13 +274,14 @@ def _findings(window: JobWindow, step: pl.DataFrame) -> tuple[str, ...]:
     sentences = [*_missing_ranks(window)]
     if row["incomplete_ns"]:
         sentences.append(
-            f"{duration_text(row['incomplete_ns'])} of the path is communication that some ranks did not record; it may "
-            "contain waiting for these ranks. Open the files of all ranks, recorded at the same time"
+            f"{duration_text(row['incomplete_ns'])} of the path is communication that some ranks did not record, so "
+            "it may include waiting for these ranks; record all ranks at the same time, and open all their files"
         )
     if row["unknown_ns"]:
         sentences.append(
             f"the cause of {duration_text(row['unknown_ns'])} of the path is unknown, because this time is outside the "
-            "recording of a rank or before the rank's first work; record whole steps, and warmup steps before them"
+            "recording of a rank or before the rank's first recorded work; record whole steps, and warmup steps "
+            "before them"
         )
     if row["clock_half_width_ns"] is None:
         sentences.append("the clocks of some ranks on the path cannot be compared; hops between them are uncertain")

@@ -61,7 +61,7 @@ def _of_job(result: JobCriticalPath) -> str:
 
 
 def _over_modules(per_name: pl.DataFrame) -> pl.DataFrame:
-    """Return the time of each class and name, summed over all modules, the longest first."""
+    """Return the time of each class and name, summed over all modules, the longest time first."""
     sums = per_name.group_by("path_class", "name").agg(
         pl.col("total_ns", "segment_count").sum(), pl.col("module").unique().sort().alias("modules")
     )
@@ -79,7 +79,7 @@ def _binding(row: Mapping[str, Any]) -> str:
 
 
 def _inside(modules: list[str | None]) -> str:
-    """Name the module, or give the number of modules; empty if any module is unknown."""
+    """Return the name of the only module, or the number of modules; an empty text if any module is unknown."""
     if None in modules:
         return ""
     return f" in {modules[0]}" if len(modules) == 1 else f" in {len(modules)} modules"

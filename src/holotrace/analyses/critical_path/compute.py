@@ -47,7 +47,8 @@ class CriticalPath(Result):
         unknown_launch_count  int64  kernels, copies and memsets whose launch was not recorded
         contradicted_count    int64  dependencies that end before they begin, according to the clocks of the trace
 
-    per_class  time of every class on each rank's path, sorted by rank and class; the times add up to the window:
+    per_class  time of every class on each rank's path, sorted by rank and class; the times of a rank add up to the
+               length of its window:
 
         rank             int32
         path_class       str    name of `PathClass` in lower case: `cpu_operator`, …
@@ -126,7 +127,8 @@ def critical_path(  # noqa: PLR0913 -- options by name
 
     The window is a step, an annotation, a time range or the whole recording. It begins on the host. It ends on
     the host or, if that is later, when the last device work launched in the window ends. Each nanosecond belongs to
-    exactly one class, so the times of the classes add up to the window. By default, each rank is analysed on its own.
+    exactly one class, so the times of the classes add up to the length of the window. By default, each rank is
+    analysed on its own.
 
     Args:
         trace: the job.
@@ -143,8 +145,8 @@ def critical_path(  # noqa: PLR0913 -- options by name
         executor: processes each rank.
 
     Raises:
-        InvalidOptionError: there is no such annotation, instance or range, a pattern is not a regular expression, or
-            `segment_limit` is below 1.
+        InvalidOptionError: the trace does not contain the annotation, instance or time range; a pattern is not a
+            regular expression; or `segment_limit` is below 1.
         MissingDataError: no rank has host ranges or device work.
 
     Source: docs/reference/analyses/critical_path.md derives the definitions and compares them with other tools.
@@ -292,7 +294,7 @@ _FINDINGS = (
     ),
     (
         pl.col("inferred_wait_count") > 0,
-        "timing alone suggests {inferred_waits} of one stream for another: the waiting work began right after work on the other stream, although it had been launched long before",
+        "timing alone suggests {inferred_waits} between streams: work on one stream began right after work on another stream ended, although it had been launched long before",
     ),
     (
         pl.col("unknown_launch_count") > 0,
@@ -300,7 +302,7 @@ _FINDINGS = (
     ),
     (
         pl.col("contradicted_count") > 0,
-        "according to the clocks of the trace, {contradictions} would end before beginning, so the path is cut there",
+        "according to the clocks of the trace, {contradictions} would end before beginning; the path counts the overlapping time only once",
     ),
 )
 """Reasons why a path is less certain: each is a condition on rows of `per_rank`, and a sentence about the ranks that

@@ -40,8 +40,8 @@ _MOST_LANES = 32
 
 _LABEL_PX = 11
 _NO_LABEL = "\u00a0"
-"""An invisible label for all bars in the lanes. If these bars had no label, plotly.js would shrink
-each label that does not fit into another bar to a few pixels, instead of hiding it."""
+"""An invisible label for all bars in the lanes. If these bars had no label, plotly.js would not hide the
+labels of other bars that are too narrow for them, but shrink these labels to a few pixels."""
 
 _LANE_HEIGHT = 26
 _BETWEEN_HEIGHT = 130
@@ -49,10 +49,10 @@ _TOP_MARGIN = 130
 
 
 def plot_critical_path(result: CriticalPath | JobCriticalPath, *, theme: Theme = "light") -> go.Figure:
-    """Draw the share of each class in each rank's path and, in lanes below, the longest window's path over time.
+    """Draw the share of each class in each rank's path and, in lanes below, one path over time.
 
-    For a path through all ranks, the bars show the part of the path on each rank, and the lanes show these parts over
-    time.
+    The lanes show the path of the rank whose window is the longest. For a path through all ranks, the bars show the
+    part of the path on each rank, and the lanes show these parts over time.
 
     >>> import holotrace
     >>> from holotrace.testing import small_job

@@ -53,7 +53,7 @@ QUESTION = Analysis(
             "between kernels",
             "kernel-kernel delay: from the end of work on a stream to the start of the next work, if that work was already launched",
         ),
-        ("computation, comm., copies", "device work by kind; collectives on the host are communication, too"),
+        ("computation, comm., copies", "device work by kind; communication includes collectives on the host"),
         ("sync", "synchronisation wait: from the end of the awaited work until the waiting thread or stream continues"),
     ),
     options=(

@@ -88,11 +88,14 @@ class _Partial(NamedTuple):
 def cupti_counters(trace: Trace, *, executor: Executor = IN_PROCESS) -> CuptiCounters:
     """Join the range profiler's measurements with the kernels' launches and the operators around the launches.
 
-    A range is joined with the launch that has the same correlation. If this finds no launch for any range, the
-    n-th range of a kernel is joined with the n-th launch of this kernel, provided that the kernel has as many launches
-    as ranges. If this finds no launch either, because the names of the launched kernels were not recorded, the n-th
-    range is joined with the n-th launch, provided that there are as many launches as ranges. Ranges without a launch
-    keep their values and have no operators.
+    On each rank, the first of these rules that finds a launch for any range joins the ranges with their launches:
+
+    1. A range belongs to the launch that has the same correlation number.
+    2. If a kernel has as many launches as ranges, its n-th range belongs to its n-th launch.
+    3. If there are as many launches as ranges, the n-th range belongs to the n-th launch. This helps if the names of
+       the launched kernels were not recorded.
+
+    Ranges without a launch keep their values and have no operators.
 
     Args:
         trace: the job.
@@ -138,7 +141,7 @@ def _ranges(rank_trace: RankTrace) -> pl.DataFrame:
 
 
 def _correlations(numbers: pl.DataFrame) -> pl.DataFrame:
-    """Return the correlation numbers of the ranges that have one."""
+    """Return the correlation number of each range that has one."""
     correlations = numbers.filter(pl.col("counter") == "correlation").unique(
         "event_index", keep="first", maintain_order=True
     )
@@ -182,9 +185,9 @@ def _calls(rank_trace: RankTrace) -> pl.DataFrame:
 
 
 def _by_name(rank_trace: RankTrace, ranges: pl.DataFrame) -> pl.Series:
-    """Return, for the n-th range of each kernel, the n-th launch of this kernel.
+    """Return, for the n-th range of each kernel, the n-th launch of that kernel.
 
-    Null if the kernel has more or fewer launches than ranges.
+    Null if the kernel does not have as many launches as ranges.
     """
     kernels = _launched_kernels(rank_trace)
     number, count = pl.int_range(pl.len()).over("name").alias("number"), pl.len().over("name").alias("count")

@@ -48,7 +48,10 @@ def finding_texts(result: Diagnosis) -> list[tuple[dict[str, Any], str]]:
 
 
 def _whole(result: Diagnosis, rule: str) -> str:
-    """Name the time of which a cost is a share: not `each step` for first calls, because they happen only once."""
+    """Name the time of which a cost is a share.
+
+    First calls happen only once, so their cost is a share of the mean recorded step, not of each step.
+    """
     step_count = result.headline["step_count"][0]
     if not step_count:
         return "the recording"

@@ -30,7 +30,7 @@ ANALYSES_OF_JOBS: dict[str, Callable[[], Plan[Any, Any]]] = {
     "collectives": collectives,
     "parallelism": parallelism,
 }
-"""The analyses that the rules about several ranks use, by name."""
+"""Rules about several ranks use the results of these analyses; the keys are the names of the analyses."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -72,18 +72,18 @@ class Diagnosis(Result):
         finding         str      what happens, in a sentence
         advice          str      what to do about it
         stake_ns        int64    upper bound on the time per step that a fix can save, averaged over all ranks; null if
-                                 unknown. No time counts twice, so the costs of all findings add up to at most the
-                                 length of the step
+                                 unknown. No time counts for two findings, so the costs of all findings add up to
+                                 at most the length of the step
         stake_error_ns  int64    half the range of stake_ns over the replayed steps; null if fewer than two steps
                                  were replayed
         stake_fraction  float64  0..1 of the mean step
-        basis           str      `what-if` if the graph of the step was replayed without the cause; `bound` without a replay,
-                                 or if the replay assumes the best speed that kernels reach; `estimate` if the cost is
-                                 known only from other jobs
+        basis           str      origin of stake_ns: `what-if` if the step was replayed without the cause; `bound` if it
+                                 was not replayed, or if the replay assumes the best speed that kernels reach;
+                                 `estimate` if only other jobs show the cost
         confidence      str      high, medium or low: how certain the cause is
         rank_count      int64    ranks on which the rule applies
         rank            int32    the rank that is the cause or, if no rank is, the rank that loses the most time
-        module, operator, kernel, source_line  str  where the cause is; null if unknown or if there is none
+        module, operator, kernel, source_line  str  location of the cause; null if it is unknown or does not apply
         event_index     uint32   the first event to look at on that rank; null if none
         at_ns           int64    when that event began
         event_count     int64    events that cause the lost time, on all ranks and in all steps
@@ -96,10 +96,11 @@ class Diagnosis(Result):
         measured        float64  what the rule measured
         threshold       float64  the smallest value at which the rule applies
         unit            str      of measured and threshold
-        claimed_ns      int64    time per step, on this rank, that is attributed only to this finding
-        explained_ns    int64    all time per step, on this rank, that the finding explains
-        saved_ns        int64    how much shorter a replay of a step of this rank is without the cause; null if not
-                                 replayed
+        claimed_ns      int64    time per step, on this rank, that counts for this finding and for no other finding
+        explained_ns    int64    time per step, on this rank, that this finding explains; other findings may explain
+                                 some of it, too
+        saved_ns        int64    time by which a replay without the cause shortens a step of this rank; null if no
+                                 replay limits the cost
 
     findings     rules that could not be checked, and what to record for them
 
@@ -118,9 +119,10 @@ class Diagnosis(Result):
 def diagnosis(trace: Trace, *, executor: Executor = IN_PROCESS) -> Diagnosis:
     """Look for known causes of slow jobs, and rank the causes that apply by their cost.
 
-    The cost of a cause is the time lost to it, but at most the time saved in a replay of the step without the cause.
-    Time with several possible causes counts only once: for a certain cause if there is one, else for a likely cause,
-    else for a symptom.
+    The cost of a cause is the time that is lost because of it. If a replay of the step without the cause saves less
+    time, the cost is this saving, except for causes that certainly cost all of the lost time. Time with several
+    possible causes counts for only one of them: for a certain cause if there is one, otherwise for a likely cause, then
+    for an uncertain cause or the overhead of recording, and last for a symptom.
 
     Args:
         trace: the job.
@@ -148,7 +150,7 @@ def plan() -> Plan[dict[str, Any], Diagnosis]:
 
 
 def _plan(compares: Mapping[str, Callable[[], Plan[Any, Any]]]) -> Plan[dict[str, Any], Diagnosis]:
-    """Return a plan of `diagnosis` with these comparisons between ranks."""
+    """Return a plan of `diagnosis` that includes these comparisons between ranks."""
     plans = {name: make() for name, make in compares.items()}
     one_rank = partial(_one_rank, parts={name: known.one_rank for name, known in plans.items()})
     return Plan(one_rank, partial(_combine, plans=plans))

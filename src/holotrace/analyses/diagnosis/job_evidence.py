@@ -47,7 +47,7 @@ class JobEvidence(EqualByContent):
 
     @property
     def waits_counted_once(self) -> dict[int, float]:
-        """For each rank, the length of its waits with overlaps counted once, divided by the sum of all its waits."""
+        """For each rank, the share of its summed waits that remains if overlapping waits are counted only once."""
         if "collectives" not in self.results:
             return {}
         waits = self.results["collectives"].per_call.filter(pl.col("wait_ns") > 0)

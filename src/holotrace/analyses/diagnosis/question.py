@@ -14,7 +14,10 @@ QUESTION = Analysis(
             "per step",
             "in the mean steady step; warmup steps and steps that take far longer than the others are left out",
         ),
-        ("cost", "upper bound on the time per step that a fix can save, averaged over all ranks; no time counts twice"),
+        (
+            "cost",
+            "upper bound on the time per step that a fix can save, averaged over all ranks; no time is counted twice",
+        ),
         ("what-if", "the step was replayed without the cause, and became this much shorter"),
         ("bound", "fixing the cause saves this much or less"),
         ("estimate", "the saving is estimated from other jobs: fixing the cause may save less or more"),

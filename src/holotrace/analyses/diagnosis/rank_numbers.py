@@ -19,7 +19,7 @@ from holotrace.enrich.job.one_job import CUT_OFF_KINDS
 from holotrace.enrich.operator_costs.costed_calls import costed_calls
 
 _MOST_UNKNOWN = 0.05
-"""If unrecorded work may run in more than this share of the step, MFU counts as unknown."""
+"""If unrecorded work may run in more than this share of the step, MFU is reported as unknown."""
 
 
 class MemoryPeak(NamedTuple):

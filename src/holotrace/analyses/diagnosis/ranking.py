@@ -58,18 +58,18 @@ LEAST_COST = 0.005
 """Findings that cost less than this share of the step are left out, because steps of most jobs vary by more."""
 
 LEAST_COST_BETWEEN_RANKS = 0.02
-"""The corresponding limit for findings about several ranks. It is higher because ranks always wait a little for each
-other."""
+"""Findings about several ranks are left out if they cost less than this share of the step. The limit is higher than
+`LEAST_COST` because ranks always wait a little for each other."""
 
 _WEIGHTS = {"jitter": 0.25, "exposed_communication": 0.5, "exposed_on_one_rank": 0.5}
 """These findings are sorted by only this share of their cost, because the full cost cannot be saved: no single change
-ends jitter, and ranks must exchange data anyway. Causes that can be removed thus come first."""
+ends jitter, and ranks must exchange data anyway. As a result, causes that can be removed come first."""
 
 ABOUT_RECORDING = frozenset({"slow_recording", "profiler_overhead"})
-"""Rules about overhead of the recording; their findings come after the findings about the job itself."""
+"""Rules about the overhead of recording the trace; their findings come after the findings about the job itself."""
 
 _MOST_NAMED = 4
-"""A caveat about rules that could not be checked names at most this many of them, and gives the number of the others."""
+"""A caveat about rules that could not be checked names at most this many of them, and counts the others."""
 
 _MOST_OF_WAITING = 2
 """A cause can make a rank late only if its cost on this rank is at most this many times the wait of the other ranks, or
@@ -121,12 +121,12 @@ def weight(rule: str) -> float:
 
 
 def rank_of(row: Mapping[str, Any]) -> tuple[bool, bool]:
-    """Return a sort key for this order: findings about the job, those about the recording, parts of other findings."""
+    """Return a sort key: findings about the job come first, then those about the recording, then parts of findings."""
     return row["part_of"] is not None, row["rule"] in ABOUT_RECORDING
 
 
 def _sorted_ns(group: _Group, row: Mapping[str, Any]) -> float:
-    """Return the cost by which a finding is sorted; if it is unknown, the cost expected in later steps."""
+    """Return the cost by which a finding is sorted; if its cost is unknown, the cost expected in later steps."""
     later_ns: float = group.cases[0].words.get("later_ns", 0)
     return later_ns if row["stake_ns"] is None else row["stake_ns"]
 
@@ -145,7 +145,7 @@ def _rank_groups(evidence: JobEvidence, rules: Sequence[Rule]) -> list[_Group]:
 def _groups(
     evidence: JobEvidence, of_ranks: Sequence[_Group], found: Sequence[tuple[JobRule, JobCase]]
 ) -> list[_Group]:
-    """Return all groups with their claimed time; cheap findings about several ranks claim time last."""
+    """Return all groups with the time that they claim; cheap findings about several ranks claim their time last."""
     last: set[int] = set()
     while True:
         of_job = _job_groups(evidence, found, last)
@@ -172,9 +172,10 @@ def _job_cases(evidence: JobEvidence, rules: Sequence[JobRule]) -> list[tuple[Jo
 
 
 def _job_groups(evidence: JobEvidence, found: Sequence[tuple[JobRule, JobCase]], last: Collection[int]) -> list[_Group]:
-    """Return a group for each case, in the same order; cases whose numbers are in `last` claim time after all others.
+    """Return a group for each case, in the same order; `last` holds the indices of the cases that claim time last.
 
-    Together, the cases claim at most the exposed communication of each rank; their `else_ns` is added to this.
+    Together, the cases claim at most the exposed communication of each rank. The `else_ns` of a case is added to its
+    cost without a limit.
     """
     left = evidence.exposed_ns
     groups: dict[int, _Group] = {}
@@ -232,9 +233,9 @@ def _elsewhere_ns(group: _Group, case: RankCase, rank_count: int) -> float:
 def _is_delay(late: _Group, rule: str, case: RankCase, elsewhere_ns: float) -> bool:
     """Return whether this case of a rule makes a rank late.
 
-    The case must name a line of code that delays the rank or, if lines were not recorded, have the same kind of cause as the
-    delay. Its cost must also fit the delay: either it costs this rank at most twice the length of the delay, or it costs this
-    rank at least twice as much as it costs the median of the other ranks.
+    The case must name a line of code that delays the rank or, if lines were not recorded, have the same kind of cause
+    as the delay. Its cost must also fit the delay: either it costs this rank at most twice the length of the delay, or
+    it costs this rank at least twice as much as it costs the median of the other ranks.
     """
     delay = late.delays.get(case.rank)
     is_same_kind = case.place.source_line is None and late.cases[0].words.get("kind") == rule
@@ -246,7 +247,8 @@ def _is_delay(late: _Group, rule: str, case: RankCase, elsewhere_ns: float) -> b
 def _with_delays(group: _Group, evidence: JobEvidence, of_ranks: Sequence[_Group], found: Sequence[RankCase]) -> _Group:
     """For each late rank, add to its cost the time that the delay takes on the rank itself, as measured by other rules.
 
-    If no rule measured this time, add the length of the delay, but at most the rank's time outside all other findings.
+    If no rule measured this time, add the length of the delay, but no more than the part of the rank's step that is
+    neither exposed communication nor claimed by other findings.
     """
     known = {case.rank for case in found}
     missing = [rank for rank in group.delays if rank not in known]
@@ -265,7 +267,7 @@ def _own_delay(group: _Group, rank: int, evidence: JobEvidence, of_ranks: Sequen
 
 
 def _together(waiting: RankCase, own: RankCase) -> RankCase:
-    """Return the case about the waiting of a rank, with the cost of the rank's own delay added."""
+    """Return the case about the time that a rank waits, with the cost of the rank's own delay added."""
     cost_ns, explained_ns = waiting.cost_ns + _stake_ns(own), waiting.explained_ns + own.explained_ns
     return replace(waiting, cost_ns=cost_ns, explained_ns=explained_ns, count=waiting.count + own.count, saved_ns=None)
 
@@ -308,7 +310,7 @@ _TOO_NEW = f"{_COMPILE} needs PyTorch 2.0, which is newer than this recording."
 
 
 def _possible(advice: str, evidence: JobEvidence) -> str:
-    """If the recording is older than torch.compile, say so after advice to use it."""
+    """Return the advice; if it needs torch.compile but the job's PyTorch is older, add a sentence that says so."""
     is_old = any(of_rank.numbers.is_before_compile for of_rank in evidence.ranks.values())
     return f"{advice} {_TOO_NEW}" if is_old and _COMPILE in advice and "PyTorch 2.0" not in advice else advice
 

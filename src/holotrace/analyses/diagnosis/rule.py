@@ -21,11 +21,14 @@ OF_THE_STEP = "of the step"
 """Unit of thresholds that are a share of the steady steps."""
 
 NOTHING: Intervals = (np.empty(0, np.int64), np.empty(0, np.int64))
-"""The `explained` time of a case without a cost of its own."""
+"""An empty set of intervals: the `explained` of cases that cost no time themselves."""
 
 
 def needs_nothing(_: object) -> None:
-    """The default `needs` of a rule: no input is missing. It is not a lambda, because lambdas cannot be pickled."""
+    """Return None, because no input is missing.
+
+    This is the default of `Rule.needs`. It is not a lambda, because lambdas cannot be pickled.
+    """
 
 
 class Place(NamedTuple):
@@ -55,7 +58,7 @@ class Case:
     count           how many events caused the case, in all steady steps
     subject         distinguishes several cases of one rule, such as operators; each subject becomes its own finding
     place           where to look
-    change          how fixing the cause changes the critical path's graph; a replay with this change predicts the saving
+    change          how a fix changes the critical path's graph; a replay with this change predicts the saving
     words           other values that the sentences of the rule mention
     is_at_most      the change assumes the best possible fix, so the saving of the replay is only an upper bound
     is_estimate     the cost is estimated from other jobs: fixing the cause may save less or more
@@ -145,7 +148,7 @@ def who_waits(case: RankCase) -> str:
 
 
 class Said(NamedTuple):
-    """The sentences of a rule about all cases of one subject: what happens, and what to do about it."""
+    """What a rule says about all cases of one subject: what happens, and what to do about it."""
 
     what: str
     advice: str
@@ -162,7 +165,7 @@ class Rule:
     reason      why the threshold has this value
     source      where the rule comes from: a URL, or a page of this documentation
     precedence  rules with lower numbers claim time first: 0 certain causes, 1 likely causes,
-                2 uncertain causes and overhead of the recording, 3 symptoms
+                2 uncertain causes and overhead of recording the trace, 3 symptoms
     check       returns the cases of a rank, including cases below the threshold
     say         says what happens and what to do about it; receives at least one case, the costliest first
     needs       says which input is missing, and how to record it; None if nothing is missing

@@ -102,22 +102,22 @@ class _Partial(NamedTuple):
 
 
 def distributed(trace: Trace, *, compat: Compat | None = None, executor: Executor = IN_PROCESS) -> Distributed:
-    """Divide each rank's steps into computing and communicating, and its communication into data transfer and waiting.
+    """Divide each rank's steps into computation and communication, and its communication into transfer and waiting.
 
     Let K be the time in which a rank computes, and C the time in which it communicates, on any of its devices:
 
         step = (K without C) + (K and C) + (C without K) + neither
 
-    On a rank without kernels, operators count as computation. A rank's time in a collective is waiting until the last rank
-    arrives, and data transfer after that.
+    On a rank without kernels, operators count as computation. In a collective, a rank waits until the last rank
+    arrives; after that, data moves.
 
     Collectives, sends and receives are matched across ranks, and their waiting is measured on one clock, as in `collectives`.
 
     Args:
         trace: the job.
-        compat: "torch_tb_profiler" counts like the TensorBoard plugin: it finds five kinds of collectives by the names
-            of host events, finds their kernels by external id, matches the n-th collectives of all ranks with each
-            other, and takes the shortest duration as the transfer time.
+        compat: "torch_tb_profiler" gives the numbers of PyTorch's TensorBoard plugin. The plugin finds five kinds of
+            collectives by the names of host events, finds their kernels by external id, matches the n-th collectives
+            of all ranks with each other, and takes the shortest duration as the transfer time.
         executor: processes each rank.
 
     Raises:
@@ -287,12 +287,15 @@ def _about_ranges(partials: dict[int, _Partial], matched: JobRanges) -> tuple[st
 
 def _before(ranges: pl.DataFrame) -> tuple[str, ...]:
     count = ranges["is_before"].sum()
-    early = f"{count:,} of {len(ranges):,} collectives were launched before the recording, so they are in no step"
+    early = f"{count:,} of {len(ranges):,} collectives were launched before the recording, so they belong to no step"
     return (f"{early}, and their sizes may be unknown",) if count else ()
 
 
 def _unsized(partials: dict[int, _Partial], ranges: pl.DataFrame) -> tuple[str, ...]:
-    """Say how many calls launched during the recording have no size, separately for ranks with and without record_shapes."""
+    """Say how many calls have no size, separately for ranks with and without record_shapes.
+
+    Calls that were launched before the recording are not counted here; `_before` reports them.
+    """
     without = [rank for rank, of_rank in partials.items() if not of_rank.has_shapes]
     is_off, is_unsized = pl.col("rank").is_in(without), pl.col("byte_count").is_null() & ~pl.col("is_before")
     off, on = ranges.select((is_unsized & is_off).sum().alias("off"), (is_unsized & ~is_off).sum().alias("on")).row(0)

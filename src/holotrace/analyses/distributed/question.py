@@ -20,7 +20,7 @@ QUESTION = Analysis(
             "data transfer",
             "the rank's time in collectives, sends and receives after the last rank arrived",
         ),
-        ("waiting", "the rank's time in collectives, sends and receives until the last of the other ranks arrived"),
+        ("waiting", "the rank's time in collectives, sends and receives before the last rank arrived"),
         (
             "not known",
             "time in collectives, sends and receives that no other rank recorded, or that could not be matched",

@@ -40,7 +40,7 @@ _METRICS = (
 )
 _KNOWN = pl.col("sm_efficiency_known_fraction")
 _NEARLY_ALL = 0.99
-"""If SM efficiency is known for this share of the time with kernels, no finding mentions unknown launch shapes."""
+"""If SM efficiency is known for at least this share of the time with kernels, no finding calls it partly unknown."""
 
 _PER_DEVICE = pl.Schema(
     {
@@ -77,8 +77,8 @@ class GpuSummary(Result):
         memory_bytes                  int64    memory of the whole device; null if not recorded
         compute_capability            str      for example "9.0"; null if not recorded
         utilization_fraction          float64  0..1, share of the steps' time in which a kernel runs
-        unknown_fraction              float64  0..1, share of the time in which no recorded kernel runs, but a graph replay
-                                               whose kernels were not recorded may run
+        unknown_fraction              float64  0..1, share of the time for which it is unknown whether a kernel runs,
+                                               because the kernels of a graph replay were not recorded
         sm_efficiency_fraction        float64  0..1 estimated: mean share of SMs with a block; null if unknown
         sm_efficiency_known_fraction  float64  0..1, share of the time with kernels in which SM efficiency is known
         occupancy_fraction            float64  0..1 estimated achieved occupancy, weighted by kernel duration
@@ -124,7 +124,7 @@ def gpu_summary(
     duration d within this time. K is the time in which b is known for all running kernels:
 
         utilization   = |kernels| / time
-        unknown       = |graph replays without recorded kernels, outside the kernels| / time
+        unknown       = |graph replays whose kernels were not recorded, except where a recorded kernel runs| / time
         SM efficiency = utilization · ∫ over K of min(1, Σ b of the kernels that run) dt / |K|
         occupancy     = Σ o·d / Σ d                      over the kernels with a known o
         tensor cores  ≥ Σ duration of kernels on tensor cores / Σ duration of all kernels, including kernels outside the steps
@@ -194,8 +194,8 @@ def _one_device(
 ) -> tuple[pl.DataFrame, pl.DataFrame]:
     """Return a device's metrics: a row for the whole time, from `moments[0]` to `moments[1]`, and a row for each interval.
 
-    In the row for the whole time, the tensor-core fraction is computed only from the kernels in `asked`, including
-    those outside this time.
+    In the row for the whole time, the tensor-core fractions are computed from the kernels in `asked`, some of
+    which may run outside this time.
     """
     sums = _sums(kernels, moments, attribution.kernels_of_unknown_size(kernels), replays)
     device = kernels.item(0, "device")
@@ -243,7 +243,7 @@ def _sums(kernels: pl.DataFrame, moments: _Int64, of_unknown_size: pl.DataFrame,
 
 
 def _metrics(sums: pl.DataFrame) -> pl.DataFrame:
-    """Return the metrics between neighbouring moments; null if there are no kernels to measure."""
+    """Return the metrics of each interval between two consecutive moments; null if there are no kernels to measure."""
     between = sums.select(pl.all().diff()).tail(-1)
     sm_efficiency = pl.when(pl.col("busy") > 0).then(ratio("busy", "moment") * ratio("filled", "known")).otherwise(0)
     return (

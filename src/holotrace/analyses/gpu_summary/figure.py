@@ -34,7 +34,7 @@ class _Metric(NamedTuple):
         return bool(table.get_column(self.column).count())
 
     def texts(self, table: pl.DataFrame) -> list[str]:
-        """Return each value as text; if it is unknown for part of the kernel time, also show for what share."""
+        """Return each value as text; for a partly unknown value, the text includes the known or unknown share."""
         known, unknown = ([None] * len(table) if each is None else table[each] for each in (self.known, self.unknown))
         return list(map(_with_known, table.get_column(self.column), known, unknown))
 
@@ -74,7 +74,7 @@ def plot_gpu_summary(result: GpuSummary, *, device: tuple[int, int] | None = Non
     """
     devices = result.per_device.select("rank", "device").rows()
     if not devices or (device is not None and device not in devices):
-        return empty_figure(_QUESTION, "No such device runs a kernel.", theme)
+        return empty_figure(_QUESTION, "No matching device runs kernels.", theme)
     chosen = devices[0] if device is None and len(devices) == 1 else device
     if chosen is None:
         return _side_by_side(result.per_device, theme)

@@ -11,7 +11,7 @@ from holotrace.questions.tables import View, one_device_hidden, with_bounds, wit
 def use_per_device(result: GpuSummary) -> pl.DataFrame:
     """Return the properties and the utilization of each device.
 
-    If a value is known only for part of the time, another column shows for what share of the time it is known.
+    If a value is known only for part of the time, another column shows how large this part is.
     """
     known = [] if result.per_device["unknown_fraction"].sum() else ["unknown_fraction"]
     table = without_wholly_known(result.per_device.drop("start_ns", "end_ns", "is_estimated", *known))

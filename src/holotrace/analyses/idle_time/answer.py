@@ -24,8 +24,8 @@ def answer(result: IdleTime) -> str:
         f"; for another {duration_text(unknown_ns)}, it is unknown whether the devices were idle" if unknown_ns else ""
     )
     if not cause.total:
-        apart = f", except perhaps for {duration_text(unknown_ns)} in which this is unknown" if unknown_ns else ""
-        return f"The devices never idle between kernels and copies{apart}."
+        apart = f", but for {duration_text(unknown_ns)} it is unknown whether they were idle" if unknown_ns else ""
+        return f"The devices are never idle between kernels and copies{apart}."
     idle = duration_text(total(known, "idle_ns"))
     said = f"The devices are idle for {idle} between kernels and copies, {percent_text(cause.share)} of it {_CAUSES[cause.name]}"
     return f"{said}{unknown}."

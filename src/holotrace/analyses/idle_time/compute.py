@@ -154,11 +154,13 @@ def _by_category(rank_trace: RankTrace, work: pl.DataFrame, keys: Sequence[str],
 
 
 def _gaps(work: pl.DataFrame, keys: Sequence[str]) -> pl.DataFrame:
-    """Divide the gap before each kernel, copy or memset at its launch; `work` is sorted by the keys and by start.
+    """Divide the gap before each kernel, copy or memset in two, at the start of the call that launched this work.
+
+    `work` must be sorted by the key columns and by start time.
 
     Returns:
-        The keys, `start_ns` (of the work), and the length of the gap before the launch (`host_wait`) and after it
-        (`from_launch`) in ns. If there is no gap, both lengths are 0.
+        A row for each kernel, copy or memset: the key columns, its `start_ns`, and the length of the gap before the
+        launch (`host_wait`) and after it (`from_launch`), in ns. If there is no gap, both lengths are 0.
     """
     starts, launch_starts = work["start_ns"].to_numpy(), work["launch_start_ns"]
     first_rows = np.flatnonzero(work.select(pl.struct(keys).rle_id().diff().ne_missing(0)).to_series())
@@ -170,7 +172,7 @@ def _gaps(work: pl.DataFrame, keys: Sequence[str]) -> pl.DataFrame:
 
 
 def _parts(rank_trace: RankTrace, gaps: pl.DataFrame, keys: Sequence[str], gap_threshold_ns: int) -> pl.DataFrame:
-    """Return the gap parts that are longer than 0 ns: the keys, `category` and `length_ns`."""
+    """Return a row for each part of a gap longer than 0 ns: the key columns, `category` and `length_ns`."""
     after = pl.when(pl.col("from_launch") < gap_threshold_ns).then(_KERNEL_WAIT).otherwise(_OTHER)
     named = gaps.with_columns(after.alias("after"))
     known = _without_unknown(rank_trace, named, keys) if len(incomplete_replays(rank_trace.unselected)) else named

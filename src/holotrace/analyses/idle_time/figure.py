@@ -27,11 +27,11 @@ from holotrace.drawing.theme import Theme, empty_figure
 _HEADINGS = {
     "device": Heading(
         QUESTION.question,
-        "Time in which no stream of the device runs work, by what the next work waited for",
+        "Time in which no stream of the device runs work; each part shows what the next work waited for",
     ),
     "stream": Heading(
         "What were the idle streams waiting for?",
-        "Time in which the stream runs no work, by what the next work waited for",
+        "Time in which the stream runs no work; each part shows what the next work waited for",
     ),
 }
 _CATEGORIES = (

@@ -34,5 +34,5 @@ def answer(result: Inference) -> str:
 def _bound(row: dict[str, Any]) -> str:
     part = next((part for part, bound in PARTS.items() if bound == row["bound"]), None)
     if part is None:
-        return "and what bounds it is unknown"
+        return "but it is unknown what bounds it"
     return f"{percent_text(row[part] / max(1, row['time']))} of it {_WORDS[row['bound']]}"

@@ -133,9 +133,9 @@ class Inference(Result):
         busy_ns               int64  time in which work of the step runs
         kernel_ns             int64  summed durations of the step's kernels, copies and memsets
         kernel_count          int64  number of these kernels, copies and memsets
-        compute_bound_ns, memory_bound_ns, unknown_bound_ns  int64  part: kernels run, by what bounds them on the roofline
-        copying_ns            int64  part: copies or memsets run, and no kernel
-        exposed_ns            int64  part: communication runs, and none of the above
+        compute_bound_ns, memory_bound_ns, unknown_bound_ns  int64  part: kernels run, by roofline bound
+        copying_ns            int64  part: copies or memsets run, but no kernel
+        exposed_ns            int64  part: communication runs, but none of the above
         unknown_idle_ns       int64  part: nothing runs, cause unknown: a launch or kernels of a graph were not recorded
         launch_idle_ns        int64  part: nothing runs, but work has been launched
         host_idle_ns          int64  part: nothing runs, and no work has been launched

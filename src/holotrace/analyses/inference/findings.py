@@ -51,7 +51,7 @@ def _unknown_kinds(steps: pl.DataFrame) -> Iterator[str]:
     if len(unknown):
         name = unknown.item(0, "step_name")
         shown = f", such as {name!r}," if name else ""
-        what = "neither the name nor" if name else "not even"
+        what = "neither the name nor" if name else "neither a name nor"
         yield f"the kind of {_counted(len(unknown))}{shown} is unknown, because {what} the shapes of embeddings and attention show it"
 
 
@@ -83,14 +83,14 @@ def _unknown_bounds(steps: pl.DataFrame, known: StepWork) -> Iterator[str]:
     if unknown_ns:
         share = percent_text(unknown_ns / max(1, int(steps["step_ns"].sum())))
         yield (
-            f"for {duration_text(unknown_ns)}, {share} of the step time, it is unknown whether compute or memory bounds the kernels: "
-            f"{_why(known)}"
+            f"for {duration_text(unknown_ns)} ({share} of the step time), it is unknown whether compute or memory bounds the "
+            f"kernels: {_why(known)}"
         )
     idle_ns = int(steps["unknown_idle_ns"].sum())
     if idle_ns:
         yield (
-            f"the cause of {duration_text(idle_ns)} of idle time is unknown, because the launch of the next work, or kernels of a "
-            "graph, were not recorded (see holotrace trust)"
+            f"the cause of {duration_text(idle_ns)} of idle time is unknown, because the launch of the next work was not "
+            "recorded or the replay of a graph lacks kernels (see holotrace trust)"
         )
 
 
@@ -101,7 +101,7 @@ def _why(known: StepWork) -> str:
         return f"{which}; pass the name of a known device as device="
     inside = (pl.col("row") >= 0) & (pl.col("kernel_kind") == KernelKind.COMPUTATION) & pl.col("bound").is_null()
     time = (pl.col("end_ns") - pl.col("start_ns")).sum().alias("time")
-    faster = "the computed lower bounds exceed the measured times"
+    faster = "the measured kernel times are below the computed lower bounds"
     reasons = (
         known.work.filter(inside)
         .with_columns(

@@ -48,13 +48,13 @@ def parts_of_steps(
 
 
 def waits_for_launches(work: pl.DataFrame, unknown: Intervals) -> dict[str, Intervals]:
-    """Return when some launched work has not yet begun, and when the cause of idle time is unknown.
+    """Return the intervals from launch to start of work, and those in which the cause of idle time is unknown.
 
     The cause is unknown if the launch of the next work was not recorded, or if unrecorded work may run.
 
     Args:
         work: start_ns, end_ns and launch_start_ns (null if unknown) of all work of the rank, sorted by start.
-        unknown: when unrecorded work may run.
+        unknown: intervals in which unrecorded work may run.
     """
     starts, ends = (work[name].to_numpy() for name in ("start_ns", "end_ns"))
     is_known = work["launch_start_ns"].is_not_null().to_numpy()

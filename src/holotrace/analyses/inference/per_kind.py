@@ -83,7 +83,7 @@ def _percentile(column: str, percent: int) -> pl.Expr:
 def _output_token_ns() -> pl.Expr:
     """Divide the time of the steps and of the gaps before them by the number of output tokens.
 
-    The result is null if the number is unknown for any step.
+    The result is null if the number of output tokens is 0 in total or unknown for any step.
     """
     tokens = pl.col("output_token_count")
     time = (pl.col("step_ns") + pl.col("gap_before_ns").fill_null(0)).sum()

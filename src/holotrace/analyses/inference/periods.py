@@ -38,7 +38,7 @@ def periods(steps: pl.DataFrame) -> pl.DataFrame:
 
 
 def _cut_off(steps: pl.DataFrame) -> dict[int, str]:
-    """Return the rows of the last steps if their work is missing, each with the reason."""
+    """Return, for each step at the end whose device work is missing, its row and the reason."""
     counts = steps["kernel_count"].to_list()
     if not any(counts):
         return {}
@@ -83,4 +83,7 @@ def _growing(steps: pl.DataFrame) -> dict[int, str]:
     first = next(row for row, count in enumerate(decoding) if count >= _FULL * usual)
     if not (decoding[:first] > 0).any():
         return {}
-    return {row: f"only {decoding[row]:,} of about {usual:,.0f} requests decode" for row in range(first)}
+    return {
+        row: f"the number of decoding requests is {decoding[row]:,}, but the median of decoding steps is {usual:,.0f}"
+        for row in range(first)
+    }

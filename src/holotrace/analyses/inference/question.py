@@ -15,7 +15,7 @@ QUESTION = Analysis(
         ("step", "one pass of the engine: prefill reads prompts, decode adds a token to each request, mixed does both"),
         (
             "step time",
-            "from the start of the step's range or the end of all earlier work, whichever is later, to the end of the range or of the step's last work, whichever is later",
+            "from start to end of the step: the step starts when its range has begun and all earlier work has ended, and it ends when its range and its last work have ended",
         ),
         (
             "compute-bound, memory-bound",
@@ -27,7 +27,7 @@ QUESTION = Analysis(
         ("exposed", "communication runs, but no computation or copy"),
         (
             "bound by",
-            "the largest of these parts; unknown if the time of unknown cause could make another part larger",
+            "the largest of the parts above; unknown if time with an unknown cause could make a different part the largest",
         ),
         (
             "steady",

@@ -61,7 +61,7 @@ def _spans(steps: pl.DataFrame, work: pl.DataFrame, earlier_ends: pl.Series) -> 
 
 
 def _earlier_ends(steps: pl.DataFrame, work: pl.DataFrame) -> pl.Series:
-    """Return, for each step, when all work that the host requested earlier has ended; null without such work."""
+    """Return, for each step, the end of all work that the host requested before it; null if there is no such work."""
     by_launch = work.sort("asked_ns")
     ends = by_launch["end_ns"].cum_max()
     before = by_launch["asked_ns"].search_sorted(steps["start_ns"], side="left").cast(pl.Int64) - 1
@@ -108,7 +108,7 @@ def _family_time(count: int, work: pl.DataFrame) -> Int64Array:
 
 
 def _attention_flops(count: int, work: pl.DataFrame) -> pl.Series:
-    """Return the FLOPs of attention in each step; null without attention, or if the FLOPs of a call are unknown."""
+    """Return the FLOPs of attention in each step; null if the step has no attention or a cost is unknown."""
     calls = work.filter(pl.col("is_attention")).unique(["row", "owner"])
     sums = calls.group_by(pl.col("row").cast(pl.UInt32)).agg(
         pl.when(pl.col("flops").is_not_null().all()).then(pl.col("flops").sum()).alias("attention_flops")

@@ -36,8 +36,8 @@ class StepWork(NamedTuple):
 
         event_index, start_ns, end_ns, kernel_kind
         launch_start_ns  null if unknown
-        asked_ns         when the host requested the work; the smallest int64 if before the recording
-        row              row of the step; -1 outside steps
+        asked_ns         when the host requested the work; the smallest int64 if this was before the recording
+        row              row of the step in `steps`; -1 if the work belongs to no step
         bound            compute or memory; null if unknown
         is_attention, is_moe, is_draft
         owner            row of the operator call in `call_stacks`; -1 if unknown
@@ -89,12 +89,15 @@ def _device_name(rank_trace: RankTrace, given: str | None) -> str | None:
 
 
 def _operators(costed: CostedCalls) -> pl.DataFrame:
-    """Return `CostedCalls.keys` as operators with one call each, to compute the cost of a single call."""
+    """Return `CostedCalls.keys` with a call count of 1 in each row, so that each computed cost is that of one call."""
     return costed.keys.with_columns(call_count=pl.lit(1, pl.Int64), busy_ns=pl.lit(0, pl.Int64))
 
 
 def _costs(costed: CostedCalls, peaks: Peaks) -> pl.DataFrame:
-    """Return owner, flops and bound of each call; the bound is unknown if the call was faster than its computed lower bound."""
+    """Return owner, flops, reason and bound of each operator call.
+
+    The bound is null if the peak rates are unknown or the call was faster than its computed lower bound.
+    """
     bounded = with_floors(_operators(costed), peaks).select("flops", "bound", "floor_ns", "reason")
     keys = bounded.with_columns(pl.int_range(pl.len(), dtype=pl.UInt32).alias("key"))
     calls = costed.calls.join(keys, on="key", how="left", maintain_order="left")

@@ -41,11 +41,11 @@ class KernelBreakdown(Result):
         rank         int32
         device       int32
         state        str      computation, communication, memory, other, or several joined by " + "
-        total_ns     int64    time in which exactly these kinds ran; the states of a device add up to its busy time
+        total_ns     int64    time in which exactly these kinds ran; summed over states, this is the device's busy time
         fraction     float64  0..1 of the device's busy time
 
     per_kernel  statistics of the calls of each kernel; one row per rank, kind and name, sorted by rank, the
-                largest sum first:
+                largest total_ns first:
 
         rank         int32
         kernel_kind  str      computation, communication, memory or other
@@ -80,7 +80,7 @@ class _Partial(NamedTuple):
 def kernel_breakdown(trace: Trace, *, executor: Executor = IN_PROCESS) -> KernelBreakdown:
     """Measure how long each combination of kinds of work ran, and how long each kernel ran.
 
-    The state of a busy device is the set of kinds of work that run at that time, on any stream.
+    The state of a device at a given time is the set of kinds of work that run on it, on any stream.
 
     Raises:
         MissingDataError: no rank has device work.

@@ -87,7 +87,7 @@ def _add_states(figure: go.Figure, per_state: pl.DataFrame, devices: pl.DataFram
 
 
 def _states(per_state: pl.DataFrame) -> pl.DataFrame:
-    """Return the states with their share of all busy time, the longest first."""
+    """Return each combination of kinds of work with its share of all busy time, the largest share first."""
     total = max(1, per_state.get_column("total_ns").sum())
     shares = per_state.group_by("state").agg((pl.col("total_ns").sum() / total).alias("share"))
     return shares.sort(["share", "state"], descending=[True, False])

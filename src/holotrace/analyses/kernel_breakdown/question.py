@@ -18,10 +18,10 @@ QUESTION = Analysis(
         ),
         ("memory", "memsets, and copies between or within devices"),
         ("computation", "every other kernel"),
-        ("a + b", "time in which work of exactly the kinds a and b runs, so no time counts in two rows"),
+        ("a + b", "time in which exactly the kinds a and b run; this time is not included in the rows a and b"),
         (
             "share of a kernel",
-            "its summed time divided by the summed time of all kernels; kernels that run in parallel are all added",
+            "total time of the kernel divided by the total time of all kernels; if kernels overlap, each counts in full",
         ),
     ),
 )

@@ -11,6 +11,6 @@ def answer(result: KernelSequences) -> str:
     longest = result.per_pattern.sort("kernel_ns", descending=True).row(0, named=True)
     return (
         f"The costliest sequence takes {duration_text(longest['kernel_ns'])} in total: {longest['operator']} on rank "
-        f"{longest['rank']} launches {counted(longest['kernel_count_per_call'], 'kernel')} per call in "
-        f"{longest['call_count']:,} call{'s'[: longest['call_count'] != 1]}."
+        f"{longest['rank']} launches {counted(longest['kernel_count_per_call'], 'kernel')} per call "
+        f"({longest['call_count']:,} call{'s'[: longest['call_count'] != 1]})."
     )

@@ -23,20 +23,20 @@ from holotrace.store.plan import Plan
 from holotrace.store.trace import RankTrace, Trace
 
 SEPARATOR = "|"
-"""Separates the names of a pattern."""
+"""Separates the names in a pattern."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class KernelSequences(Result):
     """The sequences of kernels that operators launched.
 
-    per_pattern  one row per sequence, sorted by rank, the most frequent first, then by pattern:
+    per_pattern  one row per rank and sequence, sorted by rank, then by call_count (largest first), then by pattern:
 
         rank                   int32
         operator               str    name of the operator
-        pattern                str    names of the operator and then of its kernels in order of start, joined by `|`
+        pattern                str    name of the operator, then names of its kernels in order of start, joined by `|`
         call_count             int64  operator calls that launched this sequence
-        kernel_count_per_call  int64  kernels of one call
+        kernel_count_per_call  int64  kernels, copies and memsets that one call launched
         kernel_ns              int64  summed kernel time of all these calls
         operator_ns            int64  summed host time of these calls
 
@@ -45,7 +45,7 @@ class KernelSequences(Result):
     >>> import holotrace
     >>> from holotrace.testing import small_job
     >>> holotrace.kernel_sequences(small_job(), min_kernel_count=1).answer
-    'The costliest sequence takes 1 ms in total: aten::mm on rank 1 launches 1 kernel per call in 2 calls.'
+    'The costliest sequence takes 1 ms in total: aten::mm on rank 1 launches 1 kernel per call (2 calls).'
     """
 
     per_pattern: pl.DataFrame
@@ -83,7 +83,7 @@ def kernel_sequences(
         executor: processes each rank.
 
     Raises:
-        InvalidOptionError: the name is empty or occurs on no rank, or the count is below 1.
+        InvalidOptionError: `operator_name` is empty or occurs on no rank, or `min_kernel_count` is below 1.
         MissingDataError: no rank has device work.
 
     Source: docs/reference/analyses/kernel_sequences.md derives the definitions and compares them with other tools.
@@ -141,7 +141,7 @@ def sequence_patterns(rank_trace: RankTrace, calls: pl.DataFrame) -> pl.DataFram
     """Count how often each sequence occurs in the result of `sequence_calls`, and sum its times.
 
     Returns:
-        `name` and `sequence` as in `calls`, then the other columns of `KernelSequences.per_pattern`, without the rank.
+        `name` and `sequence` as in `calls`, then all columns of `KernelSequences.per_pattern` except `rank`.
     """
     table = calls.group_by("name", "sequence").agg(
         pl.len().cast(pl.Int64).alias("call_count"),
@@ -164,7 +164,7 @@ def checked(operator_name: str | None, min_kernel_count: int) -> _Options:
     """Check the options, and return them.
 
     Raises:
-        InvalidOptionError: an option is out of range.
+        InvalidOptionError: `operator_name` is empty, or `min_kernel_count` is below 1.
     """
     if operator_name is not None and not operator_name:
         message = "operator_name='' matches every name; omit it to count every outermost operator"
@@ -187,7 +187,7 @@ def _one_rank(rank_trace: RankTrace, *, options: _Options) -> _Partial:
 
 
 def _owned_work(rank_trace: RankTrace, stacks: pl.DataFrame, operator_name: str | None) -> pl.DataFrame:
-    """Return the device work of the matching calls, sorted by call and start; `row` is the row of the call."""
+    """Return the device work of matching calls, sorted by call and start; `row` is the row of the call in `stacks`."""
     launched = launches(rank_trace)
     rows = rows_of_events(stacks, launched["launch_index"])
     owner = np.full(len(rows), NO_PARENT, np.int64)

@@ -28,7 +28,9 @@ _RESOURCES = ("registers_per_thread", "shared_memory_bytes")
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Kernels(Result):
-    """The kernels of each rank, grouped in two ways; the totals of both tables are the same.
+    """The kernels of each rank, grouped in two ways.
+
+    Unless the option `compat` is set, `total_ns` has the same sum in both tables.
 
     per_kernel    one row per rank and name, sorted by rank, the largest total_ns first:
 
@@ -77,7 +79,7 @@ class _Partial(NamedTuple):
 
 
 def kernels(trace: Trace, *, compat: Compat | None = None, executor: Executor = IN_PROCESS) -> Kernels:
-    """Count the kernels of each rank by name, and by name, operator and launch shape.
+    """Count the kernels of each rank, once by name and once by name, operator and launch shape.
 
     Copies and memsets are ignored. The operator of a kernel is the innermost operator around the kernel's launch.
 

@@ -52,9 +52,9 @@ def _explanation(kernels: pl.DataFrame, shown: int) -> str:
     ).row(0)
     rest = f"; {len(kernels) - shown:,} more are left out" if len(kernels) > shown else ""
     if unknown:
-        share = f"At least {percent_text(on_tensor_cores)} of all kernel time is on tensor cores"
+        share = f"At least {percent_text(on_tensor_cores)} of all kernel time is spent on tensor cores"
         return f"{share}; for another {percent_text(unknown)}, the kernel names do not show which cores were used{rest}"
-    return f"{percent_text(on_tensor_cores)} of all kernel time is on tensor cores{rest}"
+    return f"{percent_text(on_tensor_cores)} of all kernel time is spent on tensor cores{rest}"
 
 
 def _part(shown: pl.DataFrame, size: int, name: str, uses: bool | None, color: str) -> Part:  # noqa: FBT001 -- a value

@@ -23,7 +23,10 @@ QUESTION = Analysis(
             "est. occupancy",
             "threads on an SM as a share of the SM's maximum; mean over the calls, weighted by duration",
         ),
-        ("known for", "share of the time spent in calls with a known launch shape; the means include only these calls"),
+        (
+            "known for",
+            "share of the kernel's time in calls with a known launch shape; the means include only these calls",
+        ),
     ),
     options=(COMPAT,),
 )

@@ -65,7 +65,7 @@ class LaunchStatistics(Result):
         call_count              int64    calls that launched device work
         kernel_count            int64    kernels, copies and memsets with a known launch
         total_call_ns           int64    time in these calls; a call counts once, even if it launched several kernels
-        mean_call_ns            float64  null if there are no launches, as are the next two columns
+        mean_call_ns            float64  this column and the next two are null if there are no launches
         median_launch_delay_ns  float64  from the end of the call to the start of the work; negative if the work starts before
                                          the call ends
         max_launch_delay_ns     int64
@@ -77,8 +77,8 @@ class LaunchStatistics(Result):
     per_call   one row per rank and launching function, sorted by rank, the largest total_call_ns first; the columns of per_rank
                without `unknown_launch_count`, and with `call` (str) after `rank`
 
-    lengths    histogram of each kind of costly launches: short kernels by the length of the kernel, slow calls by that
-               of the call, and late starts by the delay; bins begin at 0, 1, 2, 5, 10, 20 … ns; empty bins are left out:
+    lengths    a histogram for each kind of costly launches: kernel_ns of short kernels, call_ns of slow calls, and
+               launch_delay_ns of late starts; bins begin at 0, 1, 2, 5, 10, 20 … ns; empty bins are left out:
 
         rank          int32
         measure       str    short_kernel, slow_call, late_start, in this order
@@ -136,13 +136,14 @@ def launch_statistics(
     """Link kernels, copies and memsets to the calls that launched them, and find costly launches.
 
     A runtime or driver call of CUDA, HIP, MTIA or XPU launches all work that has the same correlation
-    number as the call: one kernel, or all kernels of a graph. Waits on the device do not count as work.
+    number as the call: one kernel, or all kernels of a graph. Rows that record waits (`Stream Sync`,
+    `Event Sync` …) do not count as work.
 
     Args:
         trace: the job.
         runtime_cutoff_ns: calls that take longer than this are slow.
-        delay_cutoff_ns: work that starts more than this time after the end of its call is late.
-        include_launches: fill `per_launch`, which has a row for each kernel, copy and memset.
+        delay_cutoff_ns: work that starts more than this long after its call ends is a late start.
+        include_launches: fill `per_launch`, which has a row for each kernel, copy and memset with a known launch.
         executor: processes each rank.
 
     Raises:
@@ -245,7 +246,7 @@ def _per_call(rank_trace: RankTrace, launched: pl.DataFrame) -> pl.DataFrame:
 
 
 def _lengths(launched: pl.DataFrame, measure: str) -> pl.DataFrame:
-    """Count the costly launches of one kind in bins of the length that makes them costly (`_LENGTH`)."""
+    """Count the costly launches of one kind in bins; `_LENGTH` names the column whose values are binned."""
     lengths = launched.filter(measure)[_LENGTH[measure]].to_numpy()
     counts = np.bincount(np.searchsorted(_EDGES, lengths, side="right") - 1)[: len(_EDGES) - 1]
     filled = np.flatnonzero(counts)

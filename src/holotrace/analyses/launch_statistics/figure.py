@@ -16,7 +16,7 @@ from holotrace.drawing.theme import Theme, empty_figure, template
 from holotrace.units import duration_text
 
 _QUESTION = QUESTION.question
-_EXPLANATION = "Number of costly launches on all ranks, by the length of the kernel, the call or the delay"
+_EXPLANATION = "Number of costly launches on all ranks, by kernel length, call length or launch delay"
 _HEIGHT = 760
 _FEW_TICKS = 5
 _ROOM = 1.2
@@ -37,7 +37,7 @@ _PANELS = (
 
 
 def plot_launch_statistics(result: LaunchStatistics, *, theme: Theme = "light") -> go.Figure:
-    """Draw three histograms: the lengths of short kernels, slow calls and late starts on all ranks.
+    """Draw three histograms over all ranks: lengths of short kernels, lengths of slow calls, and delays of late starts.
 
     >>> import holotrace
     >>> from holotrace.testing import small_job

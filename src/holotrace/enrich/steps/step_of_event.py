@@ -20,8 +20,8 @@ def step_of_event(rank_trace: RankTrace) -> pl.Series:
     """Return the step of every row of `events`.
 
     A host event belongs to the step in which it begins; device work belongs to the step in which it was launched.
-    Device work without a known launch belongs to no step if it was probably launched before the recording, and
-    otherwise to the step in which it starts. If several threads record a step, the step lasts from the first start to
+    Device work without a known launch belongs to the step in which it starts, unless it was probably launched before
+    the recording; then it belongs to no step. If several threads record a step, the step lasts from the first start to
     the last end of their ranges.
 
     Returns:

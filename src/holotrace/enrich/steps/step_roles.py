@@ -78,7 +78,7 @@ def times_within(
         intervals: the intervals of the `ROLES`.
         within: the steps.
         restarts: reproduce a mistake of the TensorBoard plugin: once the earlier roles fill all steps, the next role
-            is counted in full, although it overlaps them.
+            is counted in full, although it overlaps the earlier roles.
     """
     starts, ends = within["start_ns"].to_numpy(), within["end_ns"].to_numpy()
     taken: Intervals = (np.empty(0, np.int64), np.empty(0, np.int64))

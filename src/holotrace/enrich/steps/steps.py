@@ -85,11 +85,11 @@ def annotation_names(rank_trace: RankTrace) -> tuple[str, ...]:
 def device_extended_windows(rank_trace: RankTrace, annotation: str | None = None) -> pl.DataFrame:
     """Return the `windows`, each extended until all device work that it launched has ended.
 
-    Work belongs to the window in which the call that launched it begins. A window begins at its start on the host or,
-    if the device work of the previous window is still running then, when this work ends. The first window likewise
-    begins after all earlier device work. Windows at the end that launched no work are dropped. The last of the other
-    windows is also dropped if it launched less than 80 % of the previous window's work, because the recording probably
-    ended too early. If no window launched work, all windows stay unchanged.
+    Device work belongs to the window in which its launch begins. A window begins at its start on the host or, if the
+    device work of the previous window is still running then, when this work ends. The first window likewise begins
+    after all earlier device work. Windows at the end that launched no work are dropped. If the last remaining window
+    launched less than 80 % of the previous window's work, it is dropped too, because the recording probably ended too
+    early. If no window launched work, all windows stay unchanged.
 
     Returns:
         The columns of `windows`, sorted by start_ns; extended windows never overlap, but unchanged windows may.
@@ -198,7 +198,10 @@ def asked_for_ns(rank_trace: RankTrace, start_ns: npt.NDArray[np.int64]) -> npt.
 
 
 def asked_rows(rank_trace: RankTrace) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    """Return the rows of `events` with device work, and when the host requested it (`_BEFORE_ALL` if before the recording)."""
+    """Return the rows of `events` with device work, and when the host requested this work.
+
+    The time is `_BEFORE_ALL` for work that was requested before the recording.
+    """
     asked = asked_for(rank_trace)
     event_index = rank_trace.table("events", ["event_index"])["event_index"].to_numpy()
     return rows_of(event_index, asked["event_index"].to_numpy()), asked["asked_ns"].fill_null(_BEFORE_ALL).to_numpy()

@@ -48,11 +48,11 @@ from holotrace.store.trace import RankTrace
 
 _NO_VIEW = (
     "the plugin shows no distributed view here: its communication nodes do not match across all ranks, so data "
-    "transfer and synchronising cannot be told apart"
+    "transfer and waiting cannot be told apart"
 )
 
 _NO_FACTS = RankFacts(host="", world_size=None, groups=())
-"""No facts about ranks, because the plugin matches nodes only by their order."""
+"""Empty, because the plugin matches communication nodes only by their order and needs no facts about ranks."""
 
 
 @dataclass(frozen=True)
@@ -62,7 +62,10 @@ class PluginAttribution(Attribution):
     # The host
 
     def host_nodes(self, rank_trace: RankTrace) -> pl.DataFrame:
-        """Drop most annotations and all ranges that outlast their parents; join threads with equal numbers; add roots."""
+        """Drop most annotations and all ranges that outlast their parents, and add roots.
+
+        Threads with equal numbers are joined.
+        """
         return plugin_host_nodes(rank_trace)
 
     def node_times(self, rank_trace: RankTrace) -> pl.DataFrame:
@@ -121,7 +124,7 @@ class PluginAttribution(Attribution):
         return kernels.drop_nulls("operator")
 
     def mean_by_duration(self, column: str) -> pl.Expr:
-        """Return the mean weighted by duration, taking unknown values as 0; 0 if all weights are 0."""
+        """Return the mean weighted by duration, treating unknown values as 0; the mean is 0 if all weights are 0."""
         value, weight = pl.col(column), pl.col("duration_ns")
         return pl.when(weight.sum() > 0).then((value.fill_null(0) * weight).sum() / weight.sum()).otherwise(0.0)
 
@@ -132,7 +135,7 @@ class PluginAttribution(Attribution):
         return owners.select("event_index").join(kernels, on="event_index")
 
     def kernels_of_unknown_size(self, kernels: pl.DataFrame) -> pl.DataFrame:
-        """Return no kernels: the plugin never treats a kernel's size as unknown, but uses 0 blocks per SM instead."""
+        """Return no kernels, because the plugin treats a kernel of unknown size as one with 0 blocks per SM."""
         return kernels.clear()
 
     # Steps
@@ -155,7 +158,7 @@ class PluginAttribution(Attribution):
         return plugin_roles(rank_trace)
 
     def role_times(self, intervals: Mapping[str, Intervals], steps: pl.DataFrame) -> dict[str, Int64Array]:
-        """Repeat the plugin's mistake: if the earlier roles fill all steps, count the next role despite the overlap."""
+        """Repeat the plugin's mistake: once the earlier roles fill all steps, count the next role in full."""
         return times_within(intervals, steps, restarts=True)
 
     def series_edges(self, rank_trace: RankTrace, _whole: Int64Array, _parts: int) -> Int64Array:
@@ -169,7 +172,10 @@ class PluginAttribution(Attribution):
         return OfRank(plugin_communication_ranges(rank_trace, steps), _NO_FACTS)
 
     def job_ranges(self, of_ranks: Mapping[int, OfRank], _: pl.DataFrame) -> JobRanges:
-        """Match ranges by node and by number within the node; all waiting is unknown if a rank lacks a range."""
+        """Match ranges by the number of their node and by their number within the node.
+
+        If any range is missing on any rank, all waiting times are unknown.
+        """
         table = matched_plugin_ranges({rank: of_rank.calls for rank, of_rank in of_ranks.items()})
         return JobRanges(table, (_NO_VIEW,) if table["wait_ns"].null_count() else ())
 
@@ -219,7 +225,10 @@ class PluginAttribution(Attribution):
         return plugin_nodes_of_memory_events(rank_trace)
 
     def operator_and_caller(self, parent: Rows, is_counted: Bools, node: Rows) -> tuple[Rows, Rows]:
-        """Return the node itself if it is an operator, and its direct parent, even if the parent is not an operator."""
+        """Return each node that is an operator, and its direct parent, even if the parent is not an operator.
+
+        Both are -1 for nodes that are not operators.
+        """
         operator = np.where(is_counted[node], node, NO_PARENT)
         return operator, parent[operator]
 

@@ -32,7 +32,7 @@ _CONTAINERS = (NodeClass.ROOT, NodeClass.STEP)
 
 @dataclass(eq=False)
 class _Node:
-    """A node of the trees while they are rebuilt; `row` is its row in the table, -1 for added nodes."""
+    """A node of a tree that is being rebuilt; `row` is its row in the table, -1 for added nodes."""
 
     row: int
     name: int | None
@@ -53,8 +53,9 @@ class _Node:
 def with_backward_modules(rank_trace: RankTrace, summed: pl.DataFrame) -> pl.DataFrame:
     """Return the trees with the plugin's backward nodes; `summed_row` is each node's row in `summed`, -1 for new nodes.
 
-    If an arrow connects a node under autograd's `evaluate_function` to an operator of a module, the node moves from its
-    thread to a node `<module>.backward` on the main thread. Backward nodes without such an arrow are dropped.
+    If an arrow leads from an operator of a module to a node below autograd's `evaluate_function` node, this
+    `evaluate_function` node moves from its thread to a node `<module>.backward` on the main thread. The gradient
+    accumulations that follow it move with it. Backward nodes without such an arrow are dropped.
     """
     unchanged = summed.with_columns(pl.int_range(pl.len(), dtype=pl.Int64).alias("summed_row"))
     links = _links(rank_trace)
@@ -102,7 +103,10 @@ def _trees(summed: pl.DataFrame) -> list[_Node]:
 
 
 def _top_nodes(trees: list[_Node], backward_ids: set[int]) -> tuple[list[_Node], list[_Node]]:
-    """Return the outermost modules, and the backward passes below roots and steps, grouped by parent."""
+    """Return the outermost modules, and the backward passes directly below roots and steps.
+
+    Backward passes with the same parent are adjacent.
+    """
     modules: list[_Node] = []
     passes: defaultdict[_Node, list[_Node]] = defaultdict(list)
     open_nodes = [(tree, child) for tree in reversed(trees) for child in reversed(tree.children)]
@@ -120,8 +124,8 @@ def _top_nodes(trees: list[_Node], backward_ids: set[int]) -> tuple[list[_Node],
 def _main_tree(summed: pl.DataFrame, trees: list[_Node], passes: list[_Node]) -> _Node:
     """Return the last tree with steps.
 
-    If no tree has steps, return the longest tree; if there are several trees, ignore the first tree with a backward
-    pass.
+    If no tree has steps, return the longest tree. The first tree with a backward pass directly below its root is not
+    considered, unless it is the only tree.
     """
     with_steps = set(summed.filter(pl.col("node_class") == NodeClass.STEP)["tree"])
     tree_of = summed["tree"].to_list()
@@ -159,8 +163,8 @@ def _by_forward(
 ) -> dict[int, list[_Node]]:
     """Return {start of a forward operator: its group of backward nodes}.
 
-    If two arrows point to one group, the forward operator of the first arrow gets the group; the plugin failed on such
-    files.
+    If two arrows point to the same group, the group is assigned to the forward operator of the first arrow. The plugin
+    failed on such files.
     """
     parent_at: dict[int, _Node] = {}
     for node in passes:

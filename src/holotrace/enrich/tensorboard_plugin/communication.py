@@ -65,8 +65,8 @@ def communication_nodes(rank_trace: RankTrace) -> pl.DataFrame:
     A rank that uses both NCCL and gloo has no nodes, because the plugin does not distinguish them.
 
     Returns:
-        Sorted by start, longest first: event_index uint32, name str, start_ns, end_ns int64, external_id int64 or
-        null, byte_count int64.
+        event_index uint32, name str, start_ns, end_ns int64, external_id int64 or null, byte_count int64. Sorted by
+        start; nodes with the same start are sorted from longest to shortest.
     """
     events = communication_events(rank_trace)
     if events["name"].str.slice(0, 4).n_unique() > 1:
@@ -84,8 +84,8 @@ def node_ranges(rank_trace: RankTrace) -> pl.DataFrame:
     """Return the intervals of every communication node: the host event and, with NCCL, its kernels.
 
     Returns:
-        Sorted by node, then start, longest first: node uint32 (row of `communication_nodes`), place int64 (number of the
-        range within the node), start_ns and end_ns int64.
+        node uint32 (row of `communication_nodes`), place int64 (number of the range within the node), start_ns and
+        end_ns int64. Sorted by node, then by start; ranges with the same start are sorted from longest to shortest.
     """
     nodes = communication_nodes(rank_trace).with_row_index("node")
     uses_nccl = nodes["name"].str.starts_with("nccl:").any()
@@ -102,7 +102,7 @@ def node_ranges(rank_trace: RankTrace) -> pl.DataFrame:
 def plugin_communication_ranges(rank_trace: RankTrace, steps: pl.DataFrame) -> pl.DataFrame:
     """Return the ranges of a rank's communication nodes, with the columns of `JobRanges`, except rank and wait_ns.
 
-    Two more columns identify a range: node and place; see `node_ranges`. `steps` is the result of
+    Two more columns, node and place, identify a range; see `node_ranges`. `steps` is the result of
     `holotrace.enrich.tensorboard_plugin.steps.plugin_steps`.
     """
     nodes = communication_nodes(rank_trace)
@@ -129,7 +129,7 @@ def matched_plugin_ranges(of_ranks: Mapping[int, pl.DataFrame]) -> pl.DataFrame:
 
     Ranges of different ranks match if their nodes have the same number, and the ranges have the same number within
     their nodes (`place`). The duration of the shortest matching range is the transfer time; the remainder of a longer
-    range is waiting. If a range is missing on any rank, no waiting time is known.
+    range is waiting. If any range is missing on any rank, all waiting times are unknown.
     """
     ranges = of_all_ranks(of_ranks)
     duration = pl.col("end_ns") - pl.col("start_ns")

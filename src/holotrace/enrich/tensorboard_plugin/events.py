@@ -92,7 +92,7 @@ def plugin_events(rank_trace: RankTrace) -> pl.DataFrame:
         thread              int64    tid; null if it is not a number
         device              int32    null if there is none
         correlation         int64    null if there is none
-        external_id         int64    null for modules, and if there is none
+        external_id         int64    null for modules and for events without an external id
         step                int64    N of ProfilerStep#N; null for other types
     """
     events = _without_late_end(rank_trace, rank_trace.table("events", _COLUMNS))
@@ -223,7 +223,7 @@ def _types(rank_trace: RankTrace, events: pl.DataFrame) -> npt.NDArray[np.uint8]
 
 
 def _type_of_categories(rank_trace: RankTrace, category: pl.Series) -> npt.NDArray[np.uint8]:
-    """Return, by string id of the category, the type of the events; the last entry is for events without a category."""
+    """Return the event type of each category, indexed by string id; the last entry is for events without a category."""
     by_id = np.zeros(len(rank_trace.strings) + 1, np.uint8)
     for string_id in category.unique().drop_nulls():
         by_id[string_id] = _TYPE_OF_CATEGORY.get(rank_trace.strings[string_id].lower(), PluginType.IGNORED)

@@ -65,8 +65,8 @@ def plugin_blocks(events: pl.DataFrame) -> pl.DataFrame:
 def visited_nodes(nodes: pl.DataFrame, events: pl.DataFrame, is_in_window: pl.Series) -> npt.NDArray[np.bool_]:
     """Return which nodes in the window the plugin visited.
 
-    The plugin visited the roots, their children, and the children of every node with memory events of its own or of its
-    descendants.
+    The plugin visited the roots and their children. It visited the children of any other node only if this node or one
+    of its descendants has memory events.
 
     Args:
         nodes: the host trees.
@@ -86,7 +86,7 @@ def visited_nodes(nodes: pl.DataFrame, events: pl.DataFrame, is_in_window: pl.Se
 
 
 def _trees(rank_trace: RankTrace, events: pl.DataFrame) -> npt.NDArray[np.int32]:
-    """Return, for each event, the tree of the thread with the same number as the event's thread; -1 if there is none."""
+    """Return, for each event, the tree of the thread with the number of the event's thread; -1 if there is none."""
     threads = plugin_trees(rank_trace).select("thread", "tree").unique("thread", keep="first")
     numbers = rank_trace.table("tracks", ["thread_id"])["thread_id"].gather(events["track_id"]).alias("thread")
     trees = numbers.to_frame().join(threads, on="thread", how="left", maintain_order="left")["tree"]

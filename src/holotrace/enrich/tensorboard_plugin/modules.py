@@ -40,7 +40,7 @@ def plugin_modules(rank_trace: RankTrace) -> pl.DataFrame:
 
     Returns:
         path, module, module_id, depth, call_count, operator_call_count, the times of forward calls, and the times of
-        backward calls, which are null
+        backward calls (always null)
     """
     roots = _by_dots(rank_trace) if is_lightning(rank_trace) else _by_python_parents(rank_trace)
     listed = pl.DataFrame(list(_listed(roots)), schema=_PLACES, orient="row")

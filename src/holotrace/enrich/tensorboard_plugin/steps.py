@@ -30,7 +30,8 @@ def plugin_steps(rank_trace: RankTrace) -> pl.DataFrame:
         start_ns  int64
         end_ns    int64
 
-        Empty if the trace has neither steps nor operators; the plugin then showed a step with a length of -2**64 + 1.
+        Empty if the trace has no steps, operators or Python ranges. For such a trace, the plugin showed one step with a
+        length of -2**64 + 1.
     """
     events, launched = plugin_events(rank_trace), plugin_launches(rank_trace)
     host = _host_steps(events)
@@ -39,7 +40,10 @@ def plugin_steps(rank_trace: RankTrace) -> pl.DataFrame:
 
 
 def bucket_edges(rank_trace: RankTrace) -> npt.NDArray[np.int64]:
-    """Return the edges of a time series' buckets: equally long (1, 10, 100, … µs), but the last may be longer."""
+    """Return the edges of a time series' buckets.
+
+    All buckets are equally long (1, 10, 100, … µs), except that the last may be longer.
+    """
     events = plugin_events(rank_trace)
     spans = events.filter(pl.col("type") == PluginType.TRACE)
     named = spans.filter(rank_trace.texts(spans["name"]) == "PyTorch Profiler (0)").tail(1)

@@ -83,7 +83,8 @@ def summed_runtime_owner(rank_trace: RankTrace) -> pl.DataFrame:
 
     A call belongs to the host range with the same external id, even if the range is on another thread. If several
     ranges have this id, the call belongs to the first of them, in order of thread and then start. Calls without an id
-    belong to the first range without an id. Calls with id 0 also belong to the root of their thread.
+    belong to the first range without an id. Calls with id 0 belong to the root of their thread and, if there is a range
+    with id 0, to this range as well.
     """
     calls = plugin_events(rank_trace).filter(pl.col("type") == PluginType.RUNTIME)
     columns = ["event_index", "node", (pl.col("end_ns") - pl.col("start_ns")).alias("of_parent_ns")]
@@ -145,7 +146,10 @@ def _roots(rank_trace: RankTrace) -> pl.DataFrame:
 
 
 def _first_of_external_ids(rank_trace: RankTrace) -> pl.DataFrame:
-    """Return, for each external id, the node of `summed_trees` that owns the calls with this id; -1 if it was dropped."""
+    """Return, for each external id, the node of `summed_trees` that owns the calls with this id.
+
+    The node is -1 if the plugin discarded the first range with this id, or merged a child into this range.
+    """
     placed = _placed(rank_trace)
     takes = _row_that_remains(placed)[:-1]
     takes[_has_merged_child(placed)] = NO_PARENT
@@ -261,7 +265,8 @@ def _remains(placed: pl.DataFrame) -> npt.NDArray[np.bool_]:
 def _row_that_remains(placed: pl.DataFrame) -> _Rows:
     """Return, for each row, the row in `summed_trees` that represents it; -1 if there is none.
 
-    A merged row is represented by its parent, and a discarded row by none. The last entry is for row -1.
+    If a row was merged into its parent, the parent represents it. If a row was discarded, no row represents it. The
+    last entry is for row -1.
     """
     parent, remains = placed["parent"].to_numpy(), _remains(placed)
     known = np.where(parent == _DISCARDED, NO_PARENT, np.arange(len(parent)))

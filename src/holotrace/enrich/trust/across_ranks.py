@@ -29,7 +29,7 @@ JobDoubts = Iterator[tuple[int, Doubt]]
 
 
 def different_jobs(ranks: Mapping[int, RankRecording]) -> JobDoubts:
-    """Doubt that the files belong to one job, if they differ in facts that are equal on all ranks of a job.
+    """Doubt that the files belong to one job if they differ in facts that are the same on all ranks of a job.
 
     Reasons: world sizes, backends, GPUs or runtimes differ, several files have a world size of 1, or the recordings are
         more than 10 s apart.
@@ -95,9 +95,9 @@ def windows_apart(ranks: Mapping[int, RankRecording]) -> JobDoubts:
         apart[0],
         Doubt(
             "windows_apart",
-            f"The recordings of {ranks_text(apart)} and {ranks_text(rest)} do not overlap (they are {duration_text(away)} "
-            "apart): the ranks were recorded at different times, or their clocks differ, so waits between these ranks "
-            "are unknown",
+            f"The recordings of {ranks_text(apart)} and {ranks_text(rest)} do not overlap "
+            f"(they are {duration_text(away)} apart): the ranks were recorded at different times, or their clocks "
+            "differ, so waits between these ranks are unknown",
             count=len(apart),
             from_ns=spans[apart[0]][0],
             to_ns=spans[apart[0]][1],
@@ -126,9 +126,9 @@ def clocks_differ(ranks: Mapping[int, RankRecording]) -> JobDoubts:
             late,
             Doubt(
                 "clocks_differ",
-                f"Rank {late} enters a collective {duration_text(gap)} after rank {early} left it, which is impossible: their clocks "
-                "differ by at least this much, so compare their times only after alignment, as holotrace collectives "
-                "does",
+                f"Rank {late} enters a collective {duration_text(gap)} after rank {early} left it, which is "
+                "impossible: their clocks differ by at least this much, so compare their times only after alignment, "
+                "as holotrace collectives does",
             ),
         )
 
@@ -139,8 +139,8 @@ def profiler_start_skew(ranks: Mapping[int, RankRecording]) -> JobDoubts:
     Calls are compared only if they end at nearly the same time. A call is doubted only if it takes over 10 times as
     long as the shortest call with which it is compared.
 
-    Source: https://github.com/vllm-project/vllm/pull/57001, where one all-gather takes 30.4, 4.1, 0.04 and 3.8 ms on four
-    ranks because their profilers start one after the other.
+    Source: https://github.com/vllm-project/vllm/pull/57001, where one all-gather takes 30.4, 4.1, 0.04 and 3.8 ms on
+    four ranks because their profilers start one after the other.
     """
     firsts = [
         (rank, known.file.first_ns, known.collectives.row(0, named=True))
@@ -162,9 +162,9 @@ def profiler_start_skew(ranks: Mapping[int, RankRecording]) -> JobDoubts:
                 rank,
                 Doubt(
                     _LATE_START,
-                    f"The first collective takes {duration_text(length)}, including {duration_text(begun_ns - call['start_ns'])} "
-                    f"before the recording of rank {late} begins: the rank waits for a profiler to start, not for "
-                    "communication",
+                    f"The first collective takes {duration_text(length)}, including "
+                    f"{duration_text(begun_ns - call['start_ns'])} before the recording of rank {late} begins: "
+                    f"rank {rank} waits for a profiler to start, not for communication",
                     event_index=call["event_index"],
                     times=wait,
                     device=call["device"],
@@ -194,7 +194,7 @@ def doubts_of_job(ranks: Mapping[int, RankRecording]) -> list[tuple[int, Doubt]]
 
 def _is_missing(count: int) -> str:
     return (
-        f"{'is' if count == 1 else 'are'} missing, so it is unknown why others wait for "
+        f"{'is' if count == 1 else 'are'} missing, so it is unknown why other ranks wait for "
         f"{'it' if count == 1 else 'them'}"
     )
 

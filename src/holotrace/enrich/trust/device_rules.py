@@ -26,10 +26,13 @@ https://docs.nvidia.com/cuda/cuda-c-programming-guide/#programmatic-dependent-la
 def overlapping_work(rank_trace: RankTrace) -> Iterator[Doubt]:
     """Doubt the times of work that overlaps on one stream, because a stream runs its work in order.
 
-    A sum of durations counts overlaps twice; the busy time, which is the length of a union, counts them once. Two kinds
-    of kernels may overlap: kernels of one graph replay, and kernels that programmatic dependent launch may have started
-    early (on CUDA, kernels without a recorded launch are assumed to be of this kind). Overlaps of up to 2 µs, the
-    resolution of the device's clock, are ignored.
+    A sum of durations counts overlaps twice; the busy time, which is the length of a union, counts them once. Three
+    kinds of overlap are ignored:
+
+    - overlaps of kernels of the same graph replay
+    - overlaps of a kernel that programmatic dependent launch may have started before the previous kernel ended; on
+      CUDA, this includes every kernel without a recorded launch
+    - overlaps of up to 2 µs, the resolution of the device's clock
 
     Source: https://github.com/AMD-AGI/TraceLens/issues/669, kernels on ROCm that overlap the next kernel.
     """
@@ -88,7 +91,7 @@ def starts_before_launch(rank_trace: RankTrace) -> Iterator[Doubt]:
 
 
 def _that_should_not(rank_trace: RankTrace, rows: pl.DataFrame) -> pl.DataFrame:
-    """Drop kernels whose launch call can start them early, because they may overlap the previous kernel."""
+    """Drop each kernel whose launch call can start it before the previous kernel ends."""
     launched = launches(rank_trace).filter(pl.col("event_index").is_in(rows["event_index"].implode()))
     names = rank_trace.texts(launched["launch_name"])
     may = names.str.contains(_MAY_OVERLAP).fill_null(value=not is_rocm(rank_trace))

@@ -15,14 +15,14 @@ NO_INTERVALS: Intervals = (np.empty(0, np.int64), np.empty(0, np.int64))
 
 @dataclass(frozen=True, eq=False)
 class Doubt:
-    """One broken rule on a rank, a device or a stream.
+    """A rule that a rank, a device or a stream breaks.
 
     rule         name of the rule
     sentence     what was found and what it means
     count        number of events or intervals that break the rule
     event_index  the event to look at first; None if the rule is not about events
     times        intervals in which values in the trace may be wrong; empty if the doubt is about no particular time
-    device, stream  None if the doubt is about the host, or about all devices or streams
+    device, stream  the device and stream that the doubt is about; None for the host, all devices or all streams
     from_ns, to_ns  the interval to look at if `times` is empty; None if there is no such interval
     """
 

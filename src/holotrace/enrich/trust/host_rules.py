@@ -18,8 +18,9 @@ from holotrace.store.trace import RankTrace
 from holotrace.units import counted, duration_text, times_text
 
 LATEST_END_NS = 20_000
-"""A wait may appear to end before the work that it waits for, by at most this much, because the clocks of host and
-device are compared only from time to time. On a healthy MI300, the difference is 8 µs."""
+"""A wait is reported only if it seems to end more than this long before the work that it waits for. Smaller differences
+are normal, because the profiler compares the clocks of host and device only from time to time. On a healthy MI300,
+the difference is 8 µs."""
 
 FEWEST_LOST_LAUNCHES = 10
 SHORTEST_GAP_NS = 1_000_000
@@ -90,9 +91,10 @@ def shared_sequence_numbers(rank_trace: RankTrace) -> Iterator[Doubt]:
 def gaps_in_host_recording(rank_trace: RankTrace) -> Iterator[Doubt]:
     """Doubt periods in which no host event begins, although device work was launched in them.
 
-    Correlation numbers ascend as the host launches work. If device work has a number between the numbers of two
-    successive recorded calls, the call that launched it was lost. If no operator or Python function begins for at least
-    1 ms between the two calls, all host events of this period were lost, for instance because a ring buffer overflowed.
+    Correlation numbers ascend as the host launches work. If no recorded call has the number of some device work, the
+    call that launched this work was lost; it ran between the recorded calls with the next lower and the next higher
+    number. If no operator or Python function begins for at least 1 ms between these two calls, all host events of
+    this period were lost, for instance because a ring buffer overflowed.
     """
     calls = event_ranges(rank_trace, LAUNCH_KINDS, ["start_ns", "correlation"]).filter(pl.col("correlation") > 0)
     orphans = device_rows(rank_trace).filter(
@@ -119,9 +121,9 @@ def gaps_in_host_recording(rank_trace: RankTrace) -> Iterator[Doubt]:
     launch_count = int(broken.unique(["from_ns", "to_ns"])["lost"].sum())
     yield Doubt(
         "gaps_in_host_recording",
-        f"No host event begins for {duration_text(int((times[1] - times[0]).sum()))} ({counted(len(broken), 'gap')}), though "
-        f"{counted(launch_count, 'launch', 'launches')} of recorded device work fall into this time: host events were lost, so operators and the "
-        "causes of idle time are unknown there",
+        f"No host event begins for {duration_text(int((times[1] - times[0]).sum()))} ({counted(len(broken), 'gap')}), "
+        f"but the host launched recorded device work in this time ({counted(launch_count, 'launch', 'launches')}): "
+        "host events were lost, so the operators and the causes of idle time are unknown for this time",
         count=len(broken),
         event_index=broken.item(0, "event_index"),
         times=times,
@@ -163,7 +165,7 @@ def _running_after(rank_trace: RankTrace, waits: pl.DataFrame) -> pl.DataFrame:
         if chosen.is_empty():
             continue
         last = pl.col("end_ns").cum_max()
-        is_single = work.select(keys).n_unique() == 1  # the usual case; grouping would copy the rows
+        is_single = work.select(keys).n_unique() == 1  # usually true, and `over` would copy the rows
         latest = work.select(*keys, "launch_start_ns", (last if is_single else last.over(keys)).alias("last_ns"))
         parts.append(
             chosen.sort("start_ns").join_asof(

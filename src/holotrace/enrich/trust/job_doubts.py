@@ -37,7 +37,7 @@ class ExaminedRank(NamedTuple):
     doubts         the doubts about this rank alone
     recording      facts to compare with other ranks
     busy_ns        time in which any device of the rank is busy
-    doubtful_busy  the part of the busy time in which a rule is broken
+    doubtful_busy  the part of the busy time to which at least one doubt applies
     """
 
     doubts: tuple[Doubt, ...]
@@ -56,7 +56,10 @@ def examined_rank(rank_trace: RankTrace) -> ExaminedRank:
 
 
 def doubts_by_rank(ranks: Mapping[int, ExaminedRank]) -> dict[int, list[Doubt]]:
-    """Return the doubts about each rank; a doubt about the whole job is listed last, under the rank to look at."""
+    """Return the doubts about each rank.
+
+    The doubts about the whole job come last, each in the list of the rank to look at.
+    """
     doubts = {rank: list(known.doubts) for rank, known in ranks.items()}
     for rank, doubt in doubts_of_job({rank: known.recording for rank, known in ranks.items()}):
         doubts[rank].append(doubt)

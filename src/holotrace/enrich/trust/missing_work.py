@@ -27,7 +27,7 @@ _BEGINS = r"(?i)begin_?capture"
 
 
 def incomplete_graph_replays(rank_trace: RankTrace) -> Iterator[Doubt]:
-    """Doubt idle time during graph replays with no device rows, or fewer rows than other replays of the same graph.
+    """Doubt idle time during graph replays that have no device rows, or fewer than other replays of the same graph.
 
     Sources: https://github.com/AMD-AGI/TraceLens/issues/728, https://github.com/AMD-AGI/Hyperloom/issues/1047.
     """
@@ -111,9 +111,9 @@ def _place_text(device: int | None, stream: int | None) -> str:
 
 
 def _idle_within(rank_trace: RankTrace, calls: pl.DataFrame, device: int | None) -> Intervals:
-    """Return when the device is idle between `start_ns` and `until_ns` of at least one call.
+    """Return the parts of the intervals from `start_ns` to `until_ns` of the calls in which the device is idle.
 
-    If `device` is None, return when all devices are idle at once.
+    If `device` is None, all devices must be idle.
     """
     work = device_work(rank_trace)
     here = work if device is None else work.filter(pl.col("device") == device)

@@ -29,7 +29,7 @@ class RankRecording:
     """Facts about a rank's file that should be equal on all ranks of a job.
 
     file         the facts that `one_job` compares
-    software     {name: value} of the GPUs, software versions and profiler options recorded in the file
+    software     {name: value} for the GPUs, software versions and profiler options that the file records
     collectives  the first few collective kernels; see `first_collectives`
     """
 

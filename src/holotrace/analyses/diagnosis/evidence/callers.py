@@ -1,4 +1,4 @@
-"""For an event, find the user's function that the training code called, even if the event is in one of its helpers."""
+"""Find the user's function through which the training code reaches an event, even if a helper contains the event."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ NAMELESS = r": <(listcomp|genexpr|dictcomp|setcomp|lambda)>$"
 
 
 def called_by_training(evidence: RankEvidence, events: pl.Series, training: Iterable[str]) -> pl.Series:
-    """Return, for each event, the user's function that contains the event and is called directly by a training function.
+    """Return, for each event, the user's function through which a training function reaches the event.
 
-    Of the functions around the event, this is the outermost one that neither is nor calls a training function. Null if
-    there is no such function, because the event is directly in a training function.
+    This is the outermost of the user's functions around the event, ignoring training functions and their callers. It is
+    null if no function remains, because the event is directly in a training function.
 
     Args:
         evidence: the rank.

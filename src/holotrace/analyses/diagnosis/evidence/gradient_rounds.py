@@ -38,9 +38,9 @@ def gradient_rounds(evidence: RankEvidence) -> GradientRounds:
     """Count how often the same gradients are reduced before each weight update.
 
     A round begins with a forward pass of DistributedDataParallel. A round counts only if it reduces as many
-    bytes as the last round before the update. This excludes other models, whose gradients differ in size, and small
-    reductions of metrics. If an optimizer runs forward passes itself, as LBFGS does, it needs the gradients of each
-    pass, so all rounds are needed.
+    bytes as the last round before the update. This excludes small reductions of metrics. It also excludes other
+    models, because their gradients differ in size. An optimizer that runs forward passes itself, such as LBFGS, needs
+    the gradients of each pass, so the result is then `ONE_PER_UPDATE`.
     """
     rounds = _rounds(evidence)
     if rounds.is_empty():
@@ -56,7 +56,7 @@ def gradient_rounds(evidence: RankEvidence) -> GradientRounds:
 
 
 def _rounds(evidence: RankEvidence) -> pl.DataFrame:
-    """Return the all-reduces' total byte_count and time_ns, by group, update and round, and sorted by these."""
+    """Return the total byte_count and time_ns of the all-reduces in each round, sorted by group, update and round."""
     forward, updates = _ranges(evidence, f"^{_FORWARD}$"), _ranges(evidence, _UPDATE)
     begins = forward["start_ns"].to_numpy()
     if forward.is_empty() or updates.is_empty() or (holding(intervals_of(updates), begins) >= 0).any():

@@ -37,7 +37,7 @@ def host_library(evidence: RankEvidence) -> HostLibrary | None:
 
 
 def _copies_ns(evidence: RankEvidence) -> float:
-    """Return the time per step in which nothing runs except copies that the collectives launched."""
+    """Return the time per step in which no kernel and no communication runs, only copies that collectives launched."""
     kinds = (EventKind.CPU_OP, EventKind.USER_ANNOTATION)
     columns = ["track_id", "start_ns", "end_ns"]
     named = names_matching(evidence.rank_trace, HOST_COLLECTIVE)

@@ -14,14 +14,14 @@ from holotrace.enrich.steps.steps import windows
 from holotrace.store.trace import RankTrace
 
 FALLS_BEHIND = 1.25
-"""A host falls behind if its steps take at least this many times as long as the steps of the devices; smaller
-differences prove nothing, because even similar steps differ by as much."""
+"""A host falls behind if its fastest step takes at least this many times as long as the median step on the devices.
+Smaller differences prove nothing, because even the lengths of similar steps vary that much."""
 
 
 class HostPace(NamedTuple):
     """How long the host and the devices take for a step.
 
-    host_ns    time of the host for its fastest step, excluding waits for a device
+    host_ns    length of the fastest step on the host, not counting the time in which the host waits for a device
     device_ns  median length of a step on the devices
     """
 
@@ -35,7 +35,7 @@ class HostPace(NamedTuple):
 
 
 def host_pace(evidence: RankEvidence) -> HostPace | None:
-    """Return how long the host and the devices take for a step; None without steps."""
+    """Return how long the host and the devices take for a step; None if the recording has no steps."""
     announced = windows(evidence.rank_trace)
     if not evidence.has_steps or announced.is_empty() or not evidence.step_lengths_ns:
         return None

@@ -24,7 +24,7 @@ _MOST_ELEMENTS = 1 << 50
 
 
 class InputSize(NamedTuple):
-    """The number of matrix products, convolutions and embeddings in a step, and of the elements that they read."""
+    """The number of matrix products, convolutions and embeddings in a step, and how many elements they read."""
 
     call_count: int
     element_count: int

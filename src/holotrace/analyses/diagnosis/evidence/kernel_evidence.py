@@ -1,4 +1,4 @@
-"""The device work of the steady steps, with its operators and the least time that the device needs for it."""
+"""The device work of the steady steps, with its operators and lower bounds on its time."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def costed_work(rank_trace: RankTrace, work: pl.DataFrame, device: Device | None
         The rows of `work` that compute or copy, with:
 
         kernel        str      name of the function, without its arguments
-        row           int64    the operator to which the work belongs, as a row of `call_stacks`; -1 if unknown
+        row           int64    row in `call_stacks` of the operator to which the work belongs; -1 if unknown
         operator      str      name of this operator; null if unknown
         phase         str      forward, backward, recompute or optimizer; null if unknown
         key           uint32   row in `CostedCalls.keys`; null if unknown
@@ -92,7 +92,7 @@ def floor_at(precision: str, device: Device) -> pl.Expr:
 
 
 def attainable_products(device: Device | None) -> pl.Expr:
-    """Return the share of the peak that products in the precision of each row can reach: `ATTAINABLE_PRODUCTS` or less.
+    """Return the share of the peak that matrix products reach in each row's precision: at most `ATTAINABLE_PRODUCTS`.
 
     For example, AMD measures 54 % for bfloat16 on an MI300X, at the clock rate that it sustains under load; see
     `holotrace.enrich.device.peaks`.
@@ -114,7 +114,7 @@ class CallInputs(NamedTuple):
 
 
 def inputs_of(rank_trace: RankTrace, keys: pl.Series) -> dict[int, CallInputs]:
-    """Return the recorded inputs of each key, which is a row in `CostedCalls.keys`; lists that were not recorded are empty."""
+    """Return the recorded inputs of each key (a row in `CostedCalls.keys`); a list is empty if it was not recorded."""
     known = costed_calls(rank_trace).keys
     distinct = keys.drop_nulls().unique().sort()
     rows = known[distinct]
@@ -126,7 +126,10 @@ def inputs_of(rank_trace: RankTrace, keys: pl.Series) -> dict[int, CallInputs]:
 
 
 def rows_inside(rank_trace: RankTrace, operators: pl.Series, rows: pl.Series) -> pl.Series:
-    """Return whether each row of `call_stacks` is one of these operators (event indexes) or inside one of them."""
+    """Return whether each of these rows of `call_stacks` is one of the operators or inside one.
+
+    `operators` contains event indexes.
+    """
     stacks = call_stacks(rank_trace)
     wanted = np.zeros(stacks.height, np.bool_)
     at = rows_of_events(stacks, operators)

@@ -17,19 +17,20 @@ from holotrace.enrich.job_graph.causes.cause_names import HostRanges, host_range
 from holotrace.schema import LAUNCH_KINDS, EventKind
 
 _OF_OPERATORS = 0.25
-"""A call that spends more than this share of its time in operators counts as computation, and the rest of its time as
-Python overhead."""
+"""A library call that only prepares data spends at most this share of its time in operators. All other library calls
+compute, and their time outside operators is Python overhead."""
 _WITHOUT_DEVICE = 0.02
 """The same limit for jobs that compute on the host. It is lower because in such jobs, all computation with tensors
 takes place in operators, so a call that only prepares data spends almost no time in operators."""
 
 
 def library_calls(evidence: RankEvidence, pieces: pl.DataFrame, training: Sequence[str]) -> pl.Series:
-    """Return, for each row of activity in a training function, the library function around it; null if there is none.
+    """Return, for each row of `pieces`, the library function around the activity; null if there is none.
 
-    Of the functions around the activity, this is the outermost one that belongs to a library other than PyTorch,
-    launches no device work and runs few operators: a tokenizer, an image processor or a video decoder, for example.
-    PyTorch's functions that send Python objects to other ranks are also returned, even outside training functions.
+    A library function belongs to a library other than PyTorch, launches no device work and spends little time in
+    operators: a tokenizer, an image processor or a video decoder, for example. If there are several around the
+    activity, the outermost one is returned. Activity outside training functions has none. PyTorch's functions that send
+    Python objects to other ranks count as library functions, too, even around activity outside training functions.
 
     Args:
         evidence: the rank.
@@ -54,7 +55,7 @@ def library_calls(evidence: RankEvidence, pieces: pl.DataFrame, training: Sequen
 
 
 def _is_quiet(known: HostRanges, most: float) -> npt.NDArray[np.bool_]:
-    """Return whether each range launches nothing, and spends at most this share of its time in operators."""
+    """Return whether each range launches nothing and spends at most the share `most` of its time in operators."""
     kind = known.ranges["kind"].to_numpy()
     length = (known.ranges["end_ns"] - known.ranges["start_ns"]).to_numpy()
     is_operator = kind == EventKind.CPU_OP

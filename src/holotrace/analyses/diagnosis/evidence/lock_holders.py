@@ -1,4 +1,4 @@
-"""Finds the function that holds a lock for which the training thread waits."""
+"""Find the function that holds a lock for which the training thread waits."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ _MOSTLY = 0.8
 
 
 def lock_holder(evidence: RankEvidence, waits: pl.DataFrame) -> str | None:
-    """Return the user function that runs on another thread during most of these waits; None if there is none.
+    """Return the user's function that runs on another thread during most of these waits; None if there is none.
 
-    If there are several, because one calls the other, the holder is the function that runs for the shortest time.
+    If several functions do so, because one calls another, the one that runs for the shortest time is the holder.
 
     Args:
         evidence: the rank.

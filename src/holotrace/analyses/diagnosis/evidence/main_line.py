@@ -15,10 +15,14 @@ _MOST = 0.5
 
 
 def main_line(evidence: RankEvidence, pieces: pl.DataFrame, *, in_loop: bool = False) -> str | None:
-    """Return the function, called by a training function, that takes at least half of the time in these rows.
+    """Return the user's function that takes at least half of the time in these rows.
 
-    None if there is no such function, or if Python functions were not recorded. With `in_loop`, a function that contains
-    whole steps, because it began before the recording, also counts as a training function.
+    The time of a function that a training function calls includes its callees. The time of a training function excludes
+    them. None if no function takes that long, if there are no training functions, or if Python functions were not
+    recorded.
+
+    Training functions are the user's functions that take nearly all of a step. If there are none and `in_loop` is set,
+    they are the user's functions that contain a whole step, such as a training loop that began before the recording.
     """
     training = _training_functions(evidence) or (_functions_around(evidence) if in_loop else [])
     if not training:

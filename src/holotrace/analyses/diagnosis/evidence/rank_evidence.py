@@ -154,7 +154,7 @@ class RankEvidence:
 
     @cached_property
     def maybe_busy(self) -> Intervals:
-        """`unknown`, and idle time in which a device may have run work that is missing from the file.
+        """The intervals of `unknown`, and idle time in which a device may have run work that is missing from the file.
 
         Such work was launched before the recording, or is missing because the file is incomplete.
         """
@@ -186,7 +186,7 @@ class RankEvidence:
 
     @cached_property
     def while_idle(self) -> pl.DataFrame:
-        """`activity`, cut to the time in which no device was busy, without `in_first_calls`."""
+        """The rows of `activity`, cut to the intervals of `idle` that lie outside `in_first_calls`."""
         return self.within(self.activity, difference(self.idle, self.in_first_calls))
 
     @cached_property
@@ -250,8 +250,8 @@ class RankEvidence:
 
         If the device is already idle when the call begins, the host waits for nothing, and the call does not count.
         There is one exception: if the profiler recorded Python functions, it slowed the host down, and without the
-        profiler, the host might have waited in this call. The call then counts, with the idle time before it and at
-        most as much idle time after it.
+        profiler, the host might have waited in this call. Such a call counts, but the idle time after it counts only
+        up to the length of the idle time before it.
 
         In a recording without steps, calls after the last launch do not count.
 
@@ -275,8 +275,8 @@ class RankEvidence:
             pl.Series("gap_start_ns", starts, pl.Int64),
             pl.Series("gap_end_ns", ends, pl.Int64),
         )
-        # A call inside an operator counts even if the device was already idle, because the host may have waited in an
-        # earlier copy of the operator.
+        # A call inside an operator counts even if the device was already idle, because the host may have waited earlier
+        # in the operator, in a call that copies data.
         has_waited = (pl.col("gap_start_ns") >= pl.col("start_ns")) | (pl.col("name") != pl.col("call")).fill_null(
             value=True
         )
@@ -356,9 +356,9 @@ class RankEvidence:
 def _overlaid(below: pl.DataFrame, above: pl.DataFrame) -> pl.DataFrame:
     """Overlay one table on another: rows of `below` keep only the times that no row of `above` covers.
 
-    Autograd's threads do not run the user's Python. So a row of `above` without a frame gets the frame of `below` at
-    the same time, which is the frame that called `backward`. Python rows without a frame are PyTorch's own functions,
-    and get no frame.
+    Autograd's threads do not run the user's Python code. So a row of `above` without a frame gets the frame of `below`
+    at the same time, which is the frame that called `backward`. Python rows without a frame are PyTorch's own
+    functions, and get no frame.
     """
     covered = union_of(above)
     frames = below.select("start_ns", pl.col("frame").alias("frame_below"))

@@ -20,12 +20,15 @@ _REFUTED = 0.05
 
 
 def may_apply(rule: Rule, case: Case) -> bool:
-    """Return whether a case reaches the threshold, or may reach it if a replay shows that the case costs more time."""
+    """Return whether a case reaches the threshold, or may reach it if a replay adds `further` time to the case."""
     return case.value >= rule.threshold or (case.further is not None and covered_length(*case.explained) > 0)
 
 
 def upheld(evidence: RankEvidence, found: Sequence[tuple[Rule, Case]]) -> list[tuple[Rule, Case, float | None]]:
-    """Return the cases that no replay refutes, each with its saving in the mean step (None if it was not replayed)."""
+    """Return the cases that no replay refutes, each with its saving in the mean step.
+
+    The saving is None if the case was not replayed, or if its replay is ignored because the case is certain.
+    """
     claimed = claims(found, evidence.step_windows)
     predicted = predictions(evidence, [(rule, case, claim) for (rule, case), claim in zip(found, claimed, strict=True)])
     kept = []
@@ -36,21 +39,21 @@ def upheld(evidence: RankEvidence, found: Sequence[tuple[Rule, Case]]) -> list[t
             _is_idle(evidence, whole) and _is_refuted(evidence, rule, claim, saved_ns)
         ):
             if saved_ns is not None and predicted.end_ns is not None:
-                # Scale the saving to the mean step by the time of `case`, not of `whole`. The time that `whole` adds
-                # consists of the earliest intervals of `case.further`, so it is in the first steps, although it may
-                # have been lost in any step.
+                # Scale the saving to the mean step with the intervals of `case`, not of `whole`: `whole` adds the
+                # earliest intervals of `case.further`, so they lie in the first steps, although any step may have
+                # lost this time.
                 saved_ns = in_mean_step(evidence, case, saved_ns, predicted.end_ns)
             kept.append((rule, whole, saved_ns))
     return kept
 
 
 def _is_certain(evidence: RankEvidence, case: Case, claim: Claim, saved_ns: float | None) -> bool:
-    """Return whether a case keeps its claimed cost, although the replay saves less."""
+    """Return whether to ignore a replay: it saves less than the claimed time, but the case is certain."""
     return saved_ns is not None and case.is_certain and saved_ns * evidence.step_count < claim.claimed_ns
 
 
 def _with_further(evidence: RankEvidence, case: Case, saved_ns: float | None) -> Case:
-    """If the replay saves more than the explained time, extend that time by the earliest intervals of `further`."""
+    """If the replay saves more than `case.explained`, add the earliest intervals of `case.further` to it."""
     if case.further is None or saved_ns is None:
         return case
     further = difference(case.further, case.explained)
@@ -75,10 +78,10 @@ def _is_idle(evidence: RankEvidence, case: Case) -> bool:
 
 
 def _is_refuted(evidence: RankEvidence, rule: Rule, claim: Claim, saved_ns: float | None) -> bool:
-    """Return whether a replay without the cause saves almost nothing, so that the time must have another cause.
+    """Return whether a replay without the cause saves almost nothing; if so, the time must have another cause.
 
-    A saving below half of the rule's threshold also counts as almost nothing, unless Python functions were recorded:
-    recording them slows the host, which hides part of the cost.
+    If the rule's threshold is a share of the step, a saving below half of it also counts as almost nothing. This does
+    not apply if Python functions were recorded, because recording them slows the host, which hides part of the cost.
     """
     if saved_ns is None:
         return False

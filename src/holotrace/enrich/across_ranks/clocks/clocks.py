@@ -73,7 +73,7 @@ class Clocks(EqualByContent):
                       host                  str
                       rank                  int32    null if the ranks of the host share the clock
                       rank_count            int64
-                      valid_from_ns, valid_to_ns  int64    range of times on this clock for this row; null without a jump
+                      valid_from_ns, valid_to_ns  int64    the row applies in this range; null if the clock never jumped
                       instance_count        int64    calls used to estimate the clock
                       offset_at_ns          int64    the middle of the time range of these calls, on this clock
                       offset_ns             int64    value to add at offset_at_ns to get the time on the reference clock

@@ -22,10 +22,11 @@ from holotrace.units import percent_text, times_text
 _SOON_NS = 20_000
 """If a kernel starts more than this long after another kernel ended, it did not wait for that kernel."""
 _READY_NS = 30_000
-"""If a kernel was ready more than this long before another kernel ended, it was not waiting for the host or its own stream."""
+"""If a kernel was ready more than this long before another kernel ended, it was not waiting for the host or its own
+stream."""
 _CLOCK_NOISE_NS = 1_000
 _OF_BEFORE = ("stream", "start_ns", "end_ns", "launch_start_ns", "last_use")
-"""Columns of the run for which another run waits; they are kept with the suffix `_before`."""
+"""`_waits` copies these columns of the previous run into the row of the waiting run, with the suffix `_before`."""
 _WAIT_CALL = r"(?i)stream_?wait_?event"
 
 
@@ -35,7 +36,7 @@ def streams_in_turn(evidence: RankEvidence) -> Iterator[Case]:
     Suppose that two runs of kernels fill the fractions a and b of the SMs. If they overlap, they take as long as the
     longer run if a + b is at most 1, otherwise (a + b) times as long. The recording rarely shows whether one run needs
     the results of the other. If a call made a stream wait, and the streams then take turns kernel by kernel, they
-    presumably need each other's results, so these waits are left out.
+    presumably need each other's results, so the rule ignores these waits.
     """
     kernels = _kernels(evidence)
     if kernels.select("device", "stream").n_unique() == kernels["device"].n_unique():
@@ -102,7 +103,7 @@ def _runs(kernels: pl.DataFrame) -> pl.DataFrame:
 
 
 def _waits(runs: pl.DataFrame) -> pl.DataFrame:
-    """Return the runs that wait for the previous run, with `shared_ns`: how long the two could run at once."""
+    """Return the runs that wait for the previous run; `shared_ns` is how long both runs could have overlapped."""
     before = {f"{name}_before": pl.col(name).shift().over("device") for name in _OF_BEFORE}
     paired = runs.with_columns(**before, launch_before=pl.col("last_launch").shift().over("device"))
     is_waiting = (
@@ -116,7 +117,11 @@ def _waits(runs: pl.DataFrame) -> pl.DataFrame:
 
 
 def _with_use(kernels: pl.DataFrame, waits: pl.DataFrame) -> pl.DataFrame:
-    """Add the mean share of the SMs that each run of a pair fills while both could run, and the time thus saved."""
+    """Add the columns `use`, `use_before` and `saved_ns`, and keep only waits whose removal saves time.
+
+    `use` and `use_before` are the mean shares of the SMs that the waiting run and the previous run fill in the part of
+    each run that could have overlapped. `saved_ns` is the time that the overlap would save.
+    """
     parts = []
     for (device,), of_device in waits.group_by("device", maintain_order=True):
         on_device = kernels.filter(pl.col("device") == device)
@@ -159,7 +164,7 @@ def _wait_calls(evidence: RankEvidence) -> pl.DataFrame:
 
 
 def _without_chains(waits: pl.DataFrame) -> pl.DataFrame:
-    """Leave out waits of streams that keep taking turns, although their kernels are small enough to overlap.
+    """Leave out waits between streams whose kernels are small enough to overlap, but keep taking turns.
 
     Such streams probably pass results to each other. In contrast, a script that makes a stream wait too early usually
     does so only once, where parallel branches begin or end.

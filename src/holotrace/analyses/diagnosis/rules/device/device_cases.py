@@ -21,8 +21,8 @@ LEAST_SHARE = 0.03
 """Rules about device work apply if fixing the cause saves at least this share of the step."""
 
 LAYOUT_KERNELS = r"(?i)nchwToNhwc|nhwcToNchw|batched_transpose|AddPadding"
-"""Kernels with which cuDNN and MIOpen convert their inputs and results; https://docs.nvidia.com/deeplearning/performance/
-dl-performance-convolutional/index.html (tensor layouts)."""
+"""Kernels with which cuDNN and MIOpen convert their inputs and results; see "tensor layouts" in
+https://docs.nvidia.com/deeplearning/performance/dl-performance-convolutional/index.html."""
 
 FIXED_NS = 2_000
 """Time that every kernel needs to start and drain; https://developer.nvidia.com/blog/cuda-graphs measures 2 µs."""
@@ -31,7 +31,7 @@ _LEAST_VALUE = 0.02
 """Cases below this value are not replayed, because the thresholds of all rules in this folder are higher."""
 
 _PAUSE_NS = 200_000
-"""Python within one function does not pause longer than this between two operators, even under the profiler."""
+"""Longest time that Python code of one function needs between two operators, even under the profiler."""
 
 _HOST_KINDS = (EventKind.CPU_OP, *LAUNCH_KINDS)
 
@@ -39,10 +39,11 @@ DURATION, FLOOR = pl.col("duration_ns"), pl.col("floor_ns")
 
 
 def attained(share: float | pl.Expr, best: float | pl.Expr) -> tuple[pl.Expr, pl.Expr]:
-    """Return `saved_ns` and `most_ns` for `case_of`.
+    """Return the columns `saved_ns` and `most_ns` that `case_of` reads.
 
-    `saved_ns` is the saving if the kernels reached `share` of the peak, which is typical. `most_ns` is the saving if
-    they reached `best` of the peak, which is the maximum. If the lower bound of a kernel's time is unknown, both are 0.
+    `saved_ns` is the typical saving: kernels then reach the fraction `share` of the peak. `most_ns` is the largest
+    possible saving: kernels then reach the fraction `best`. If the lower bound of a kernel's time is unknown, both
+    savings are 0.
     """
     typical_ns, most_ns = ((DURATION - FLOOR / part).clip(lower_bound=0).fill_null(0.0) for part in (share, best))
     return typical_ns.alias("saved_ns"), most_ns.alias("most_ns")
@@ -71,13 +72,14 @@ def case_of(
 ) -> Case:
     """Build a case from these rows of `RankEvidence.costed`.
 
-    A profiler that records Python functions makes the host up to twice as slow. Faster device work may then save nothing in a
-    replay, although it would save time without the profiler. Such recordings are therefore not replayed.
+    A profiler that records Python functions makes the host up to twice as slow. Faster device work may then save
+    nothing in a replay, although it would save time without the profiler. Such recordings are therefore not replayed.
 
     Args:
         evidence: the rank.
-        rows: at least one row, each with `saved_ns`, the time that fixing the cause saves. If the rows also have `most_ns`, the
-            largest possible saving, then `saved_ns` is the typical saving, which decides whether the rule applies.
+        rows: at least one row, each with `saved_ns`, the time that fixing the cause saves. If the rows also have
+            `most_ns`, the largest possible saving, then `saved_ns` is the typical saving, which decides whether the
+            rule applies.
         subject: distinguishes several cases of one rule.
         words: other values for the sentences, besides `kernel`, `operator` and `count` (rows per step).
         waits: time without device work that the cause also explains; fixing the cause saves all of it.

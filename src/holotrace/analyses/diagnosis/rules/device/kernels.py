@@ -44,8 +44,8 @@ def small_grids(evidence: RankEvidence) -> Iterator[Case]:
     """Yield a case for each kernel of 10 µs or more that has less than one block for every two SMs."""
     shaped = with_launch_shapes(evidence.rank_trace, evidence.costed)
     is_small = (pl.col("blocks_per_sm") < _FEW_BLOCKS) & (DURATION >= _LONG_NS)
-    # If one block ran on every SM, the kernel's time would fall to its duration times its blocks per SM (less than 1),
-    # but not below its lower bound.
+    # If the same work were spread over all SMs, the kernel's duration would be multiplied by `blocks_per_sm`, which
+    # is less than 1. The duration cannot fall below its lower bound.
     least = pl.max_horizontal(DURATION * pl.col("blocks_per_sm"), FLOOR / BEST_BANDWIDTH)
     alone = _share_alone(evidence.kernels, small := shaped.filter(is_small))
     rows = small.with_columns(saved_ns=(DURATION - least).clip(lower_bound=0) * alone)

@@ -70,7 +70,10 @@ def unaligned_products(evidence: RankEvidence) -> Iterator[Case]:
 
 
 def _unaligned_row(inputs: CallInputs) -> dict[str, int] | None:
-    """Return the length of unaligned rows, and the number that should divide it; None if all rows are aligned."""
+    """Return the length of a matrix's unaligned rows; None if all rows are aligned.
+
+    The rows become aligned if their length is padded to a multiple of the number in `multiple`.
+    """
     matrices = [index for index, dims in enumerate(inputs.dims) if _is_matrix(dims)][-2:]
     for index in matrices:
         size = element_bytes(str(inputs.types[index])) if index < len(inputs.types) else None
@@ -127,8 +130,8 @@ def float8_possible(evidence: RankEvidence) -> Iterator[Case]:
     is_large = (
         _IS_MATRIX & ~_IS_ATTENTION & pl.col("precision").is_in(_SIXTEEN_BITS) & (intensity > _FLOAT8_FLOPS_PER_BYTE)
     )
-    # In FP8, a product reaches no larger share of the peak rate than in 16 bits, so the ratio of the lower bounds
-    # limits the speedup.
+    # The speedup is at most the ratio of the lower bounds, because a product does not come closer to the peak rate in
+    # FP8 than in 16 bits.
     in_float8 = floor_at("float8", device)
     rows = evidence.costed.filter(is_large).with_columns(
         saved_ns=(FLOOR - in_float8).clip(0), most_ns=(DURATION * (1 - in_float8 / FLOOR)).clip(0)
@@ -175,13 +178,16 @@ def tensor_cores_unused(evidence: RankEvidence) -> Iterator[Case]:
         return
     saved = DURATION * (1 - 1 / _speedup(evidence.peaks, types[0]))
     rows = products.filter(~pl.col("uses_tensor_cores")).with_columns(saved_ns=saved)
-    # Without shapes, the speedup of these products is unknown, and so is how much other kernels gain from smaller
-    # types.
+    # The case is an estimate: without shapes, it is unknown how much faster tensor cores would run these products, and
+    # how much time smaller types would save in other kernels.
     yield replace(case_of(evidence, rows, words={"types": types}), is_estimate=True)
 
 
 def _speedup(device: Device | None, precision: str) -> float:
-    """Return the largest speedup that the device's peak rates allow, but at least 3; 3 if the rates are unknown."""
+    """Return how many times faster tensor cores are in `precision` than ordinary cores in float32, by their peak rates.
+
+    Return 3 if the ratio of the rates is smaller than 3, or if the rates are unknown.
+    """
     rates = device and (device.flops_per_s(precision, matrix=True), device.flops_per_s("float32", matrix=False))
     return max(_LEAST_SPEEDUP, rates[0] / rates[1]) if rates and rates[0] and rates[1] else _LEAST_SPEEDUP
 
@@ -265,7 +271,7 @@ def _say_unused(cases: Sequence[RankCase]) -> Said:
     also = ', or torch.set_float32_matmul_precision("high") to stay in float32' if "tf32" in words["types"] else ""
     scaled = "" if words["types"][0] == "bfloat16" else ", with torch.amp.GradScaler"
     return Said(
-        f"no kernel uses tensor cores, although {words['operator']} and other matrix products could",
+        f"no kernel uses tensor cores, although {words['operator']} and other matrix products could use them",
         f"Run the forward pass under torch.autocast(device_type, torch.{words['types'][0]}){scaled}{also}. With "
         "record_shapes=True, the next recording shows what this saves.",
     )
@@ -320,13 +326,13 @@ def _say_slow(cases: Sequence[RankCase]) -> Said:
 
 
 def needs_costs(evidence: RankEvidence) -> str | None:
-    """Say what is missing to compute lower bounds (device work, shapes or a known device), and how to add it."""
+    """Say why no lower bounds can be computed, and how to add what is missing: device work, shapes or peak rates."""
     if (missing := needs_device(evidence)) is not None:
         return missing
     if evidence.costed["flops"].null_count() == evidence.costed.height:
         return "the shapes of the operators' inputs were not recorded; record with record_shapes=True"
     if evidence.peaks is None:
-        return "the peak rates of the device are unknown; add the device to a file that HOLOTRACE_DEVICES names"
+        return "the peak rates of the device are unknown; write them to a file, and set HOLOTRACE_DEVICES to its path"
     return None
 
 

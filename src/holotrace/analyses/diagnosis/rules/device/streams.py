@@ -22,8 +22,8 @@ _MOSTLY = 0.8
 def copies_in_turn(evidence: RankEvidence) -> Iterator[Case]:
     """Yield a case for asynchronous copies to a device that could compute at the same time, but does not.
 
-    Copies from pageable memory do not count, because they are not asynchronous. The rule claims at most as much copy
-    time as there is computation time, because only computation can hide the copies.
+    Copies from pageable memory do not count, because they are not asynchronous. The saving is at most the time in
+    which the device computes, because only computation can hide the copies.
     """
     moves = evidence.work.filter(pl.col("kernel_kind") == KernelKind.MEMORY)
     names = evidence.rank_trace.texts(moves["name"])

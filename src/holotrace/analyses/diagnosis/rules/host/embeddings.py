@@ -21,7 +21,8 @@ _LOOKUP = r"^aten::embedding$"
 _DENSE = r"^aten::embedding_dense_backward$"
 _PRODUCT = r"(?i)mm(_|Backward\d+)?$|linear|matmul"
 _FEW = 0.1
-"""Sparse gradients are worthwhile if a step reads at most this share of the rows, counting a row each time it is read."""
+"""Sparse gradients are worthwhile if a step reads at most this share of the rows. A row that is read
+twice counts twice."""
 
 
 class _Table(NamedTuple):
@@ -48,9 +49,10 @@ def dense_gradients(evidence: RankEvidence) -> Iterator[Case]:
 
 
 def _visits(known: pl.DataFrame, table: _Table) -> pl.DataFrame:
-    """Return the operators that process all rows of the table; none if a product reads a matrix of the table's shape.
+    """Return the operators that process all rows of the table, if its gradients can be sparse.
 
-    Such a product may use the same weights, for example in a tied output layer; then the gradients must stay dense.
+    If a matrix product reads a matrix of the table's shape, return no operators: the product may use the same weights,
+    for example in a tied output layer, and then the gradients must stay dense.
     """
     shapes = (f"[{table.rows},{table.width}]", f"[{table.width},{table.rows}]")
     multiplied = known.filter(pl.col("name").str.contains(_PRODUCT))["dims"]

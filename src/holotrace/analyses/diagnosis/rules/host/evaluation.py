@@ -1,4 +1,4 @@
-"""The rule about jobs that train on the host and run forward passes without gradients, such as validation, in steps."""
+"""The rule about training steps on the host that include forward passes without gradients, such as validation."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _MOST = 0.5
 
 
 def evaluation_in_steps(evidence: RankEvidence) -> Iterator[Case]:
-    """Yield a case for the layers that training computes on the host without recording them for autograd.
+    """Yield a case for model layers that run on the host without gradients, although the job is training.
 
     PyTorch gives sequence numbers to operators that run while gradients are enabled, but not to operators under
     `no_grad`.
@@ -52,7 +52,10 @@ def evaluation_in_steps(evidence: RankEvidence) -> Iterator[Case]:
 
 
 def _numbered(evidence: RankEvidence, events: pl.Series) -> pl.Series:
-    """Return, for each event, whether it or an operator around it has a sequence number; nested ones may lack it."""
+    """Return, for each event, whether it or an operator around it has a sequence number.
+
+    Operators that other operators call may have no sequence number of their own.
+    """
     recorded = evidence.rank_trace.table("operators", ["event_index", "sequence_number"])
     known = host_ranges(evidence.rank_trace)
     numbers = of_events(recorded, known.ranges["event_index"])["sequence_number"]

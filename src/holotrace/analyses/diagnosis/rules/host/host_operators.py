@@ -71,7 +71,7 @@ def host_copies(evidence: RankEvidence) -> Iterator[Case]:
 
 
 def _of_deepcopy(evidence: RankEvidence, case: Case, in_deepcopy: pl.DataFrame) -> Case:
-    """If most of a function's copies run inside `copy.deepcopy`, add the rest of its time to the case."""
+    """If most of a function's copies run inside `copy.deepcopy`, add all the time in `copy.deepcopy` to its case."""
     times = union_of(in_deepcopy)
     is_most = 2 * intersection_length(times, case.explained) >= covered_length(*case.explained)
     whole = union(*concatenated([times, case.explained]))
@@ -182,7 +182,8 @@ _WAYS_OUT = {
     _CASTS: "Create each tensor in the type in which it is used, and keep one type across consecutive operators.",
     _FILLS: "Create the tensor once outside the loop, and use expand() instead of repeat().",
 }
-"""Patterns of operator names, each with the advice if such an operator takes the most time."""
+"""The advice for each pattern of operator names. A finding gives the advice for the operator that takes the most
+time."""
 
 
 def _say_double(cases: Sequence[RankCase]) -> Said:

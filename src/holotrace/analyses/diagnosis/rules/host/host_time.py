@@ -33,9 +33,11 @@ _LONG_NS = 100_000
 microseconds between operators."""
 
 _READY_NS = 300_000
-"""Fetching a batch that workers have prepared takes up to this long per step, under a profiler that records Python."""
+"""Fetching a batch that workers have prepared takes up to this long per step if the profiler records Python
+functions."""
 _OF_MODELS = 0.25
-"""A function that spends more than this share of its time in operators is model code; its other time is Python overhead."""
+"""A function that spends more than this share of its time in operators is model code. The time that it spends
+outside operators is Python overhead."""
 _OF_TRAINING = 0.02
 """A function that spends more than this share of its time in operators is part of training and cannot be moved elsewhere."""
 _WITH_WORKERS, _WITHOUT = "_MultiProcessingDataLoaderIter", "_SingleProcessDataLoaderIter"
@@ -46,7 +48,7 @@ _NAMELESS = "<built-in method >"
 """A method that pybind11 recorded without its name."""
 
 _HELD_UP = "held_up"
-"""Subject of a finding about time in PyTorch's own functions, but outside the operators that these functions run."""
+"""Subject of findings about the time that PyTorch's own functions spend outside the operators that they run."""
 
 _OF_TORCH = r"^<built-in method \w+ of (torch\._C\.|(Tensor|Parameter|type) object)|" + TORCH_WAITING
 """PyTorch's own methods in which a thread runs operators or autograd, or waits for other ranks."""
@@ -63,7 +65,7 @@ def data_loading(evidence: RankEvidence) -> Iterator[Case]:
 
 
 def _only_with_workers(evidence: RankEvidence) -> bool:
-    """Return whether loaders with workers run, and no loader without workers."""
+    """Return whether the job uses data loaders, and all of them have worker processes."""
     return [len(names_matching(evidence.rank_trace, name)) > 0 for name in (_WITH_WORKERS, _WITHOUT)] == [True, False]
 
 
@@ -73,7 +75,7 @@ def garbage_collection(evidence: RankEvidence) -> Iterator[Case]:
 
 
 def slow_functions(evidence: RankEvidence) -> Iterator[Case]:
-    """Yield a case for each Python function that keeps the devices idle, because it runs long without any operator.
+    """Yield a case for each Python function that keeps the devices idle, because it runs long and calls no operators.
 
     Other rules report short intervals of Python between operators, and functions that resume after a graph break. A
     library function is treated like a user function if the training code calls it and it runs hardly any operators.
@@ -99,7 +101,10 @@ def slow_functions(evidence: RankEvidence) -> Iterator[Case]:
 
 
 def _in_library_calls(evidence: RankEvidence, training: pl.Series) -> pl.DataFrame:
-    """Return `while_idle` with library functions in `frame` and, in `caller`, the user's functions that call them."""
+    """Return `while_idle`, but attribute the time in calls of library functions to these functions.
+
+    In such rows, `frame` names the library function, and `caller` names the user's function that calls it.
+    """
     pieces = evidence.while_idle
     of_library = library_calls(evidence, pieces, training.to_list())
     frame, is_own = pl.col("frame"), pl.col("name") == pl.col("frame")
@@ -111,9 +116,9 @@ def _in_library_calls(evidence: RankEvidence, training: pl.Series) -> pl.DataFra
 
 
 def _without_recording(evidence: RankEvidence, pieces: pl.DataFrame) -> pl.DataFrame:
-    """Subtract the overhead of recording Python functions, divided among the intervals in proportion to their length.
+    """Subtract the overhead of recording Python functions from the intervals, in proportion to their lengths.
 
-    Only the first 0.1 ms of each interval counts as its length.
+    An interval longer than 0.1 ms gets as much of the overhead as an interval of 0.1 ms.
     """
     if not records_python(evidence.rank_trace):
         return pieces
@@ -125,9 +130,12 @@ def _without_recording(evidence: RankEvidence, pieces: pl.DataFrame) -> pl.DataF
 
 
 def _subjects(evidence: RankEvidence, own: pl.DataFrame, training: pl.Series) -> pl.Series:
-    """Return each interval's subject: the function that training code calls, even while this function runs a helper.
+    """Return the subject of each interval: the function that a finding about the interval names.
 
-    Time in a training function itself is split by the built-in functions that it calls.
+    This is the function that training code calls, even while that function runs a helper. There are two exceptions:
+
+    - If a training function itself runs, the subject is the innermost function, such as a built-in function.
+    - If one of PyTorch's built-in functions that run operators is innermost, the subject is `_HELD_UP`.
     """
     is_part = ~pl.col("frame").is_in(training.implode())
     callers = called_by_training(evidence, own["event_index"], training.to_list())

@@ -50,9 +50,10 @@ _ADDED_NS = {
     _IN_OPERATORS: dict.fromkeys((EventKind.CPU_OP, *LAUNCH_KINDS), 3_000),
     _IN_PYTHON: {EventKind.PYTHON_FUNCTION: FUNCTION_NS},
 }
-"""Nanoseconds that a profiler adds to each host event, by kind of event, if it records Python functions. The outer keys
-are the causes of the idle time that this overhead lengthens. The estimate was tested on 24 jobs in examples/gpu whose
-devices idle even without the profiler: in half of these jobs, the measured delay is 0.9 to 1.7 times the estimate."""
+"""Nanoseconds that a profiler adds to each host event, by kind of event, if it records Python functions. Each outer
+key lists causes of idle time; the overhead of its events lengthens the idle time with these causes. The estimate was
+tested on 24 jobs in examples/gpu whose devices idle even without the profiler: in half of these jobs, the measured
+delay is 0.9 to 1.7 times the estimate."""
 
 OPTIMIZER = r"^(Optimizer\.step#|\[pl\]\[.*\]optimizer_step)"
 _LEAST_SHARE_ON_HOST = 0.05
@@ -85,7 +86,8 @@ def launch_bound(evidence: RankEvidence) -> Iterator[Case]:
 def _computes_on_host(evidence: RankEvidence, pieces: pl.DataFrame, operator: str | None) -> bool:
     """Return whether the operator computes on the CPU.
 
-    It does if it launches no device work, and if its long intervals take most of the time in `pieces`.
+    An operator computes on the CPU if it launches no device work, and if its intervals of 0.1 ms or more take more
+    than half of the time in `pieces`.
     """
     time = pl.col("end_ns") - pl.col("start_ns")
     own = pl.col("name").str.strip_prefix(OF_AUTOGRAD) == operator
@@ -118,7 +120,7 @@ def python_overhead(evidence: RankEvidence) -> Iterator[Case]:
 
 
 def _unless_profiled(evidence: RankEvidence, causes: Sequence[str], cases: Iterator[Case]) -> Iterator[Case]:
-    """Lower the measured values, but not the costs, by the fraction of idle time that recording Python functions adds."""
+    """Reduce each case's value, but not its cost, by the fraction of idle time that recording Python functions adds."""
     left = 1 - _share_of_profiler(evidence, causes)
     for case in cases:
         yield replace(case, value=case.value * left)
@@ -127,8 +129,9 @@ def _unless_profiled(evidence: RankEvidence, causes: Sequence[str], cases: Itera
 def _share_of_profiler(evidence: RankEvidence, causes: Sequence[str]) -> float:
     """Estimate what fraction of the idle time with these causes is due to the profiler.
 
-    The overhead in events of another cause is first attributed to the idle time with that cause. If the overhead is
-    longer than this idle time, the excess is added here, because it also delays the host.
+    The profiler's overhead in operators lengthens the idle time that operators cause; its overhead in Python lengthens
+    the idle time that Python causes. If the overhead for the other causes is longer than the other causes' idle time,
+    the excess is attributed to `causes`, because it also delays the host.
     """
     idle_ns, added_ns = _idle_ns(evidence, causes), _added_ns(evidence, causes)
     others = [(_added_ns(evidence, other), _idle_ns(evidence, other)) for other in _ADDED_NS if other != causes]
@@ -235,8 +238,7 @@ def graph_breaks(evidence: RankEvidence) -> Iterator[Case]:
     """Yield a case for the idle time between the compiled regions of a step, if each step runs several regions.
 
     After the last region, idle time counts only in functions whose names show that they resume after a graph break.
-    Idle time within regions also counts, but only as much of it as the devices were busy during earlier breaks: without
-    these breaks, the host would be that far ahead of the devices.
+    The case also includes the idle time within regions that earlier breaks cause (see `_between`).
     """
     regions = named_ranges(evidence, _BREAKS)
     names = evidence.rank_trace.texts(regions["name"])
@@ -256,9 +258,9 @@ def graph_breaks(evidence: RankEvidence) -> Iterator[Case]:
 def _between(evidence: RankEvidence, regions: Intervals) -> Intervals:
     """Return the graph breaks (the times between the regions of a step), and the idle time that they cause later.
 
-    While the devices have queued work, a break delays only the host. Without the break, the host would be ahead by as
-    long as the devices were busy during the break. Therefore, up to this much idle time within the next regions counts,
-    too.
+    While the devices have queued work, a break delays the host, but the devices stay busy. They become idle later, when
+    the queue is empty. Therefore, the breaks also cause idle time within the following regions: at most as much as the
+    time for which the devices were busy during the breaks.
     """
     step = holding(intervals_of(evidence.steady), regions[0])
     same = np.flatnonzero((step[1:] == step[:-1]) & (step[1:] >= 0))
@@ -271,12 +273,12 @@ def _between(evidence: RankEvidence, regions: Intervals) -> Intervals:
 
 
 def _leads_ns(step: _Times, busy_ns: _Times, idle_ns: _Times) -> _Times:
-    """Return how far ahead of the device the host would be at the start of each region, had there been no graph breaks.
+    """Return how far ahead of the device the host would be at the start of each region if no graph breaks occurred.
 
     Args:
         step: the step of each region.
         busy_ns: how long the devices were busy during the break before the region.
-        idle_ns: how long the devices are idle within the region, which uses up the lead.
+        idle_ns: how long the devices are idle within the region; the host's lead shrinks by this time.
     """
     leads, lead_ns = np.zeros(len(step), np.int64), 0
     for row, gained_ns in enumerate(busy_ns):
@@ -287,7 +289,10 @@ def _leads_ns(step: _Times, busy_ns: _Times, idle_ns: _Times) -> _Times:
 
 
 def _after_idle(idle: Intervals, length_ns: _Times) -> _Times:
-    """Return, for each length, when the total idle time reaches it; if it never does, when the last idle time ends."""
+    """Return the times at which the total idle time since the beginning reaches each of these lengths.
+
+    For a length that the total never reaches, return the end of the last idle interval.
+    """
     starts, ends = idle
     if not len(starts):
         return np.zeros_like(length_ns)
@@ -298,7 +303,10 @@ def _after_idle(idle: Intervals, length_ns: _Times) -> _Times:
 
 
 def named_ranges(evidence: RankEvidence, pattern: str) -> pl.DataFrame:
-    """Return the operators, annotations and Python functions whose names match: event_index, name, start_ns, end_ns."""
+    """Return the operators, annotations and Python functions whose names match `pattern`.
+
+    The columns are event_index, name, start_ns and end_ns.
+    """
     kinds = (EventKind.CPU_OP, EventKind.USER_ANNOTATION, EventKind.PYTHON_FUNCTION)
     names = names_matching(evidence.rank_trace, pattern)
     return event_ranges(evidence.rank_trace, kinds, ["event_index", "name", "start_ns", "end_ns"], names=names)
@@ -338,7 +346,7 @@ _INTO_GRAPHS = (
 )
 _COMPILED_INTO_GRAPHS = (
     'torch.compile already runs: let it launch its kernels as CUDA graphs (mode="reduce-overhead"), and also compile code that '
-    "still runs outside, such as the optimizer; or do more work per launch (larger batches)."
+    "is not compiled yet, such as the optimizer. Or do more work per launch: use larger batches."
 )
 _WITHOUT_COMPILE = (
     "Do more work per launch: use larger batches, an optimizer with foreach=True or fused=True, or torch.jit.script. Or update to "
@@ -382,7 +390,10 @@ _WITHOUT_PYTHON = "Compile the model (torch.compile, with PyTorch 2.0 or newer),
 
 
 def _fewer_launches(words: Mapping[str, Any]) -> str | None:
-    """Return the advice if the job already uses CUDA graphs or torch.compile, or if its PyTorch lacks torch.compile."""
+    """Return advice for jobs that already use CUDA graphs or torch.compile, or whose PyTorch lacks torch.compile.
+
+    Return None for all other jobs.
+    """
     if words["has_graphs"]:
         return _MORE_IN_GRAPHS
     return {"runs": _COMPILED_INTO_GRAPHS, "too_old": _WITHOUT_COMPILE}.get(words["compilation"])

@@ -24,8 +24,9 @@ _LEAST_SHARE = 0.05
 _MANY = 64
 """If one call of a function runs an operator this often, the function almost certainly contains a loop."""
 _MANY_OF_A_MODULE = 32
-"""The corresponding limit for calls of one module. It can be lower: each layer of a deep model is its own module, even
-if the layers are identical, so a function that calls one module many times almost certainly contains a loop."""
+"""If one call of a function calls one module this often, the function almost certainly contains a loop. This limit can
+be lower than the limit for operators, because each layer of a deep model is its own module, even if the layers are
+identical."""
 _OF_SAME_LOOP, _FEWEST = 4, 16
 """An operator counts as part of the most frequent operator's loop if it runs at least a quarter as often, and at least
 16 times."""
@@ -146,7 +147,10 @@ def _loops_over_modules(evidence: RankEvidence, pieces: pl.DataFrame) -> Iterato
 
 
 def _repeated_modules(evidence: RankEvidence) -> pl.DataFrame:
-    """Return module calls that repeat within one call of a user function: row, caller (a row), function, module."""
+    """Return the calls of each module that a user function calls many times while it runs once.
+
+    The columns are row (of the module call), caller (the row of the function call), function and module.
+    """
     known, texts = host_ranges(evidence.rank_trace), evidence.rank_trace.strings
     name = known.ranges["name"].to_numpy()
     is_python = (known.ranges["kind"] == EventKind.PYTHON_FUNCTION).to_numpy()
@@ -188,7 +192,10 @@ def _calls(evidence: RankEvidence, pieces: pl.DataFrame) -> pl.DataFrame:
 
 
 def of_the_backward_pass(evidence: RankEvidence) -> pl.DataFrame:
-    """Return the events (event_index) whose innermost Python function is the backward pass, such as DDP's copies."""
+    """Return the events (event_index) that the backward pass runs without another Python function in between.
+
+    DDP's copies are an example.
+    """
     known = host_ranges(evidence.rank_trace)
     is_python = (known.ranges["kind"] == EventKind.PYTHON_FUNCTION).to_numpy()
     caller = itself_or_above(known.parent, is_python, np.arange(len(known.ranges)))
@@ -208,9 +215,13 @@ def _function_counts(evidence: RankEvidence) -> dict[str, int]:
 def _pieces_of_loop(pieces: pl.DataFrame, frame: str | None, looped: pl.DataFrame, *, converts: bool) -> pl.DataFrame:
     """Return the operators in a function's loop, the Python between them, and the backward pass of the modules in the loop.
 
-    Python is included only if the loop converts Python numbers to tensors (`converts`), if functions were not recorded
-    (`frame` is None), or if the operators in the loop take at least half of the time of all the function's operators.
-    Otherwise, the loop may be a small part of a training function, and most Python may run outside the loop.
+    Python is included in three cases:
+
+    - the loop converts Python numbers to tensors (`converts`);
+    - functions were not recorded (`frame` is None);
+    - the operators in the loop take at least half of the time of all the function's operators.
+
+    In all other cases, the loop may be a small part of a training function, and most Python may run outside the loop.
     """
     of_frame = pieces.filter(pl.col("frame").eq_missing(pl.lit(frame, pl.String)))
     is_autograd = pl.col("name").str.starts_with(OF_AUTOGRAD).fill_null(value=False)
