@@ -163,7 +163,9 @@ def test_steps_and_wrappers_are_not_operators() -> None:
     result = operators(builder.build())
 
     assert result.per_operator["operator"].to_list() == ["aten::mm"]
-    assert "rank 0: 1 of 1 kernels, copies and memsets have no operator: 5 µs of device time" in result.findings
+    assert (
+        "rank 0: 1 of 1 kernels, copies and memsets have no operator; they take 5 µs of device time" in result.findings
+    )
 
 
 def test_one_finding_for_all_ranks_names_what_was_not_recorded() -> None:

@@ -33,7 +33,7 @@ def test_time_on_unknown_cores_is_a_part_of_its_own() -> None:
         "itself, on unknown cores": [5],
         "itself, elsewhere": [2],
     }
-    assert "at least 30.0 % of it on tensor cores, 50.0 % unknown" in figure.data[0].customdata[0]
+    assert "at least 30.0 % of it on tensor cores, 50.0 % on unknown cores" in figure.data[0].customdata[0]
 
 
 def test_the_host_is_drawn_on_request_and_without_devices() -> None:

@@ -18,13 +18,13 @@ from holotrace.store.plan import Plan
 from holotrace.store.trace import RankTrace, Trace
 
 SHORTEST_COPY_NS = 1_000
-"""Copies with a recorded duration of 0 ns are assumed to take this long: their clocks cannot resolve shorter times."""
+"""Copies with a recorded duration of 0 ns are assumed to take this long: the clock cannot resolve shorter times."""
 
 _LINK = ("device", "name")
 _BYTES_OF_A_GB = 1_000_000_000
 _NS_OF_A_SECOND = 1_000_000_000
 _MOST_GB_PER_S = 10_000_000
-"""Higher bandwidths are ignored as recording errors: no link is nearly as fast, and their sums would overflow 64 bits."""
+"""Higher bandwidths are ignored as recording errors: no link is nearly as fast, and sums would overflow 64 bits."""
 
 _DIRECTION = re.compile(r"^(?:hip)?Memcpy (\w+)|^Copy(Host|Device|Peer)To(Host|Device|Peer)", re.IGNORECASE)
 _FILL = re.compile(r"^(hip)?Memset|^FillBuffer", re.IGNORECASE)
@@ -55,12 +55,12 @@ class MemoryBandwidth(Result):
         min_bytes_per_s, max_bytes_per_s                         int64
         p25_bytes_per_s, median_bytes_per_s, p75_bytes_per_s     float64
 
-    change_weighted  the same statistics, computed as in HTA: the bandwidth after each change counts once, however long
-               it lasts, and bandwidths of 0 do not count:
+    change_weighted  the same statistics, computed as in HTA: the bandwidth after each start or end of a copy counts
+               once, however long it lasts, and bandwidths of 0 do not count:
 
         rank, device, name                                       as above
         change_count, min_bytes_per_s, max_bytes_per_s           int64
-        mean_…, std_…, p25_…, median_…, p75_bytes_per_s          float64  std_…: sample standard deviation, 0 for one change
+        mean_…, std_…, p25_…, median_…, p75_bytes_per_s          float64  std_…: of a sample; 0 if change_count is 1
 
     findings   one sentence per rank without device work
 
@@ -87,9 +87,9 @@ class _Partial(NamedTuple):
 def memory_bandwidth(trace: Trace, *, executor: Executor = IN_PROCESS) -> MemoryBandwidth:
     """Add up the bandwidths of concurrent copies and memsets, for each device and kind of copy.
 
-    The bandwidth of a copy is the recorded bandwidth, rounded to whole bytes per second to make sums exact. If it was not
-    recorded, the bandwidth is size / duration, or 0 if the size is unknown, too. Copies of 0 ns are assumed to take 1 µs. Two
-    copies do not overlap if one ends exactly when the other starts.
+    The bandwidth of a copy is the recorded bandwidth, rounded to whole bytes per second to make sums exact. If no
+    bandwidth was recorded, it is size / duration, or 0 if the size is also unknown. Copies of 0 ns are assumed to take
+    1 µs. Two copies do not overlap if one ends exactly when the other starts.
 
     Raises:
         MissingDataError: no rank has device work.
@@ -154,9 +154,10 @@ def _bytes_per_second() -> pl.Expr:
 
 
 def _series(rank: int, copies: pl.DataFrame) -> pl.DataFrame:
-    """Return the bandwidth after each change.
+    """Return the bandwidth after each start or end of a copy.
 
-    One cumulative sum over all devices is enough, because it returns to 0 after the last copy of each kind on a device.
+    The rows are sorted by device and kind of copy, and one cumulative sum over all rows is enough: after the last
+    row of each device and kind, all its copies have ended, so the sum is 0 again.
     """
     begun, ended = (
         copies.select(

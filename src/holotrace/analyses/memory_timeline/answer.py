@@ -10,7 +10,7 @@ from holotrace.units import size_text
 
 
 def answer(result: MemoryTimeline) -> str:
-    """Name the device (a GPU if there is one) with the highest peak, and what allocated the largest part of this peak."""
+    """Name the device with the highest peak, preferring GPUs to the host, and what contributed most to this peak."""
     highest = result.per_device.sort(pl.col("device_type") == "cpu", -pl.col("peak_bytes")).row(0, named=True)
     device = {name: highest[name] for name in ("rank", "device_type", "device")}
     holders = result.at_peak.filter(**device).sort("bytes", descending=True)

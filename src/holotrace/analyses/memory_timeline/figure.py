@@ -17,8 +17,9 @@ from holotrace.drawing.theme import Theme, empty_figure
 from holotrace.units import SIZES, size_text
 
 MOST_POINTS = 2_000
-"""Maximum number of points in a line. With more events, the line shows only the highest point of every few events, to keep
-its peaks.
+"""Maximum number of points in a line.
+
+If there are more events, the line shows only the highest value of every few consecutive events, to keep its peaks.
 """
 
 MOST_LINES = 16
@@ -145,7 +146,7 @@ def _line(name: str, series: pl.DataFrame, column: str, style: dict[str, Any], s
 
 
 def _highest(series: pl.DataFrame, column: str) -> pl.DataFrame:
-    """Limit the number of points: of every few consecutive events, keep the highest value."""
+    """Limit the number of points: keep only the highest value of every few consecutive events."""
     known = series.select("time_ms", column).drop_nulls()
     if len(known) <= MOST_POINTS:
         return known

@@ -41,10 +41,10 @@ class Modules(Result):
         host_total_ns             int64  summed over the calls
         host_self_ns              int64  time in Python, outside operators, annotations, runtime calls and inner modules
         device_total_ns           int64  summed durations of kernels, copies and memsets launched inside, even if they overlap
-        device_self_ns            int64  part of device_total_ns not launched inside an inner module
-        backward_host_total_ns    int64  time on autograd's threads in the backward pass of the operators called inside
+        device_self_ns            int64  part of device_total_ns in work launched outside inner modules
+        backward_host_total_ns    int64  time of autograd's threads in the backward pass of the operators called inside
         backward_host_self_ns     int64  the same without operators of inner modules
-        backward_device_total_ns  int64  device work launched in this backward pass
+        backward_device_total_ns  int64  summed durations of device work launched in this backward pass
         backward_device_self_ns   int64  the same without operators of inner modules
 
     lightning_hooks  the same columns for PyTorch Lightning's hooks, for example `run_training_batch`
@@ -83,9 +83,9 @@ def modules(trace: Trace, *, compat: Compat | None = None, executor: Executor = 
 
     Args:
         trace: the job.
-        compat: "torch_tb_profiler" lists modules as the last version of the TensorBoard plugin did: below their Python
-            parents, with one row for each call inside the parent. Each row shows the totals over all calls of the module,
-            without backward times.
+        compat: "torch_tb_profiler" lists modules as the last version of the TensorBoard plugin did. A module comes
+            below the module that calls it, and has one row for each of these calls. Each row shows the totals over all
+            calls of the module, without backward times.
         executor: processes each rank.
 
     Source: docs/reference/analyses/modules.md derives the definitions and compares them with other tools.
@@ -130,7 +130,7 @@ def _one_rank(rank_trace: RankTrace, *, attribution: Attribution) -> _Partial:
 
 
 def _in_columns(rank_trace: RankTrace, table: pl.DataFrame) -> pl.DataFrame:
-    """Order the columns; device columns are null if no device work was recorded."""
+    """Order the columns and, if no device work was recorded, set the device columns to null."""
     if device_rows(rank_trace).is_empty():
         table = table.with_columns(pl.lit(None, pl.Int64).alias(name) for name in _DEVICE)
     rank = pl.lit(rank_trace.rank, pl.Int32).alias("rank")

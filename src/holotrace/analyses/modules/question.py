@@ -15,9 +15,9 @@ QUESTION = Analysis(
     definitions=(
         (
             "module",
-            "indented with one dot per enclosing module; repeated calls at the same position in the model are in one row",
+            "indented with one dot per enclosing module; repeated calls at the same position in the model share a row",
         ),
-        ("operators", "calls directly in the module, not inside another operator or module"),
+        ("operators", "operators that the module calls directly, not inside another operator or module"),
         ("device, itself", "work that the module itself launched; with inner: also work of the modules inside it"),
         (
             "host, itself",

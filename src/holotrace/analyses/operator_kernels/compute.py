@@ -39,7 +39,7 @@ class OperatorKernels(Result):
         operator                    str      innermost operator around the launches
         kernels                     str      names in the order of their launches, joined by ` -> `
         call_count                  int64    operator calls that launched this sequence
-        kernel_ns                   int64    summed kernel time of these calls
+        kernel_ns                   int64    summed durations of the kernels that these calls launched
         mean_operator_to_launch_ns  float64  from the start of the operator to the start of its first launch
         mean_launch_to_kernel_ns    float64  from the start of the first launch to the start of the kernel that it launched
 
@@ -49,9 +49,9 @@ class OperatorKernels(Result):
         rank                   int32
         operator               str      forward operator; an operator that belongs to no forward operator gets its own row
         module                 str      innermost nn.Module around the operator, for example `Linear_3`; null if unknown
-        forward_kernel_count   int64    kernels launched by the operator itself
+        forward_kernel_count   int64    kernels launched in the operator, outside inner forward operators
         forward_kernel_ns      int64
-        backward_kernel_count  int64    kernels launched by its backward operator
+        backward_kernel_count  int64    kernels launched in its backward operator
         backward_kernel_ns     int64
         kernel_ns              int64    forward_kernel_ns + backward_kernel_ns
 
@@ -127,7 +127,7 @@ def _one_rank(rank_trace: RankTrace, *, include_memory: bool) -> _Partial:
 
 
 def _owned(rank_trace: RankTrace, kernels: pl.DataFrame) -> pl.DataFrame:
-    """Return the kernels with a known operator, sorted by launch; `row` is the row of the operator."""
+    """Return the kernels with a known operator, sorted by launch; `row` is the operator's row in `call_stacks`."""
     stacks = call_stacks(rank_trace)
     operator_index = of_work(launching_operator(rank_trace), kernels)["operator_index"]
     launch_start_ns = of_work(launches(rank_trace), kernels)["launch_start_ns"]
@@ -192,7 +192,7 @@ def _kernels(direction: str, chosen: pl.Expr) -> tuple[pl.Expr, pl.Expr]:
 def _forward_rows(
     rank_trace: RankTrace, stacks: pl.DataFrame, operators: np.ndarray[tuple[int], np.dtype[np.int64]]
 ) -> tuple[np.ndarray[tuple[int], np.dtype[np.int64]], np.ndarray[tuple[int], np.dtype[np.bool_]]]:
-    """Return, for each operator, the row of the forward operator it counts toward, and whether the operator is backward."""
+    """Return the row of the forward operator that each operator counts toward, and whether the operator is backward."""
     links = forward_of(rank_trace)
     forward_of_row = np.full(stacks.height, NO_PARENT, np.int64)
     forward = rows_of_events(stacks, links["forward_index"])

@@ -14,7 +14,7 @@ QUESTION = Analysis(
     needs=DEVICE_WORK_KINDS,
     definitions=(
         ("operator of a kernel", "the innermost operator around the launch of the kernel, on the same thread"),
-        ("backward", "kernels launched by the operator's backward operator, which the profiler links to it"),
+        ("backward", "kernels launched in the backward operator that the profiler links to this operator"),
     ),
     options=(
         Option(

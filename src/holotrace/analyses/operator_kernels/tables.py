@@ -25,6 +25,6 @@ def sequences_of_operators(result: OperatorKernels) -> pl.DataFrame:
 
 
 VIEWS = (
-    View("Operators with their backward part, over all ranks", kernels_of_operators, "kernel_ns"),
-    View("Sequences of kernels of each operator", sequences_of_operators, "call_count", is_detail=True),
+    View("Operators with their backward operators, over all ranks", kernels_of_operators, "kernel_ns"),
+    View("Kernel sequences of each operator", sequences_of_operators, "call_count", is_detail=True),
 )

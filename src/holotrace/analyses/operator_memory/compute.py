@@ -59,12 +59,12 @@ class OperatorMemory(Result):
         device                  int32  -1 for the CPU
         operator                str
         call_count              int64  calls on the rank, with or without allocations
-        total_increase_bytes    int64  allocated minus freed, including nested operators; recursive calls of the operator
-                                       count once
+        total_increase_bytes    int64  allocated minus freed, including nested operators; if the operator calls itself,
+                                       the memory of the inner call counts only once
         self_increase_bytes     int64  allocated minus freed, without nested operators
         total_allocation_count  int64
         self_allocation_count   int64
-        total_allocated_bytes   int64  allocated bytes; frees do not count
+        total_allocated_bytes   int64  allocated bytes; freed bytes are not subtracted
         self_allocated_bytes    int64
         self_unreleased_bytes   int64  part of self_allocated_bytes that is not freed by the end of the recording or
                                        window; null for devices whose events have no addresses
@@ -113,13 +113,14 @@ def operator_memory(
 ) -> OperatorMemory:
     """Sum the memory that each operator allocates and frees on each device, and follow every block until its release.
 
-    An allocation or free counts toward the innermost operator around it on its thread. So an operator that only
-    frees memory of other operators has a negative increase. A block is released by the next free of its address on its device.
+    An allocation or free counts toward the innermost operator around it on the same thread. So an operator that only
+    frees memory that other operators allocated has a negative increase. A block is released when its address is next
+    freed on its device.
 
     Args:
         trace: the job, recorded with `profile_memory=True`; otherwise, all tables are empty.
-        start_ns: beginning of a window (ns since the Unix epoch): count only events in the window, and blocks allocated
-            or released in it.
+        start_ns: beginning of a window (ns since the Unix epoch). Only events in the window count, and `blocks` lists
+            only the blocks that are allocated or released in it.
         end_ns: end of the window, inclusive.
         compat: "torch_tb_profiler" pairs allocations with frees as the last version of the TensorBoard plugin did: by
             address alone, within the window, for CPU and CUDA devices only.
@@ -190,7 +191,11 @@ def _typed(rank_trace: RankTrace, table: pl.DataFrame, schema: dict[str, type[pl
 
 
 def _owned_events(rank_trace: RankTrace, nodes: pl.DataFrame, attribution: Attribution) -> pl.DataFrame:
-    """Add the innermost node around each memory event, its operator and the operator's caller; -1 if there is none."""
+    """Add the host node, the operator and the caller of each memory event; -1 if there is none.
+
+    The node is the innermost node around the event. The operator is the operator of this node, and the caller is the
+    operator around that operator; see `Attribution.operator_and_caller`.
+    """
     innermost = attribution.nodes_of_memory_events(rank_trace)
     parent = np.append(nodes["parent"].to_numpy(), NO_PARENT)
     is_counted = np.append(nodes["is_counted"].to_numpy(), False)
@@ -214,7 +219,7 @@ def _named_blocks(rank_trace: RankTrace, nodes: pl.DataFrame, blocks: pl.DataFra
 
 
 def _texts(rank_trace: RankTrace, nodes: pl.DataFrame, rows: pl.Series) -> pl.Series:
-    """Return the names of the nodes in these rows; null if a row is null or -1."""
+    """Return the name of the node in each of `rows`; null if the row number is null or -1."""
     numbers = rows.fill_null(NO_PARENT)
     distinct = numbers.unique().sort()
     known = distinct.filter(distinct != NO_PARENT)
@@ -251,7 +256,7 @@ def _per_operator(
 
 
 def _around(nodes: pl.DataFrame, changes: pl.DataFrame, attribution: Attribution) -> pl.DataFrame:
-    """Repeat each row of `changes` for its operator and all operators around it, but only once per operator name."""
+    """Repeat each row of `changes` for its operator and every operator around it, but only once per operator name."""
     parent, is_counted = nodes["parent"].to_numpy(), nodes["is_counted"].to_numpy()
     rows, at = np.arange(changes.height), changes["operator"].to_numpy()
     change_rows, operators = [rows[:0]], [at[:0]]

@@ -56,7 +56,7 @@ class Operators(Result):
         host_total_ns               int64    sum of the durations of all calls, including nested calls of the same operator
         host_self_ns                int64    time outside inner operators, runtime calls and driver calls
         device_total_ns             int64    summed durations of kernels, copies and memsets launched inside, even if they overlap
-        device_self_ns              int64    part of device_total_ns not launched inside an inner operator
+        device_self_ns              int64    part of device_total_ns in work launched outside inner operators
         device_total_busy_ns        int64    time in which at least one of these kernels, copies or memsets runs
         device_self_busy_ns         int64
         is_tensor_core_eligible     bool     whether the name suggests work that tensor or matrix cores could do
@@ -72,11 +72,12 @@ class Operators(Result):
                                     float64  these two times as shares of device_total_ns and of device_self_ns
         has_call_stack              bool     whether at least one call has a recorded call stack
 
-    per_input_shape  the same columns per operator and input shapes, plus
+    per_input_shape  one row per rank, operator and input shapes, with the same columns and
 
         input_shape                 str      JSON, such as `[[32, 64], []]`; null if not recorded
 
-    per_call_stack  the same columns per operator, input shapes and call stack, without the two busy times, plus
+    per_call_stack  one row per rank, operator, input shapes and call stack, with the same columns except the two busy
+                    times, and
 
         input_shape                 str
         call_stack                  str      frames joined by `;`, the innermost first
@@ -190,7 +191,7 @@ def _owned_work(rank_trace: RankTrace, attribution: Attribution) -> pl.DataFrame
 
 
 def _operators_around(nodes: pl.DataFrame, work: pl.DataFrame) -> tuple[_Rows, _Rows]:
-    """Pair each row of `work` with every counted operator around its launch, in the order of `work`."""
+    """Pair each row of `work` with every node around its launch that counts as an operator, in the order of `work`."""
     parent, is_counted = nodes["parent"].to_numpy(), nodes["is_counted"].to_numpy()
     rows, at = np.arange(work.height), itself_or_above(parent, is_counted, work["node"].to_numpy())
     all_rows, all_nodes = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
@@ -239,7 +240,7 @@ def _sums_and_busy(  # noqa: PLR0913 -- what belongs together, in columns
 
 
 def _covered(groups: _Rows, rows: _Rows, work: pl.DataFrame, group_count: int) -> _Rows:
-    """Return how long at least one kernel or copy of each group runs, summed over the devices."""
+    """Return, for each group, how long at least one of its kernels or copies runs, summed over the devices."""
     devices, device = np.unique(work["device"].to_numpy(), return_inverse=True)
     start, end = work["start_ns"].to_numpy()[rows], work["end_ns"].to_numpy()[rows]
     lengths = covered_by_number(groups + group_count * device[rows], start, end, group_count * len(devices))
@@ -295,6 +296,6 @@ def _findings(rank_trace: RankTrace, described: pl.DataFrame, work: pl.DataFrame
             "no input shapes were recorded; record with record_shapes=True",
         ),
         (not described["has_call_stack"].any(), "no call stacks were recorded; record with with_stack=True"),
-        (unowned.height > 0, f"{share} have no operator: {duration_text(unowned_ns)} of device time"),
+        (unowned.height > 0, f"{share} have no operator; they take {duration_text(unowned_ns)} of device time"),
     )
     return tuple(sentence for is_so, sentence in sentences if is_so)

@@ -90,5 +90,7 @@ def _hover(row: dict[str, Any], side: str) -> str:
 def _on_tensor_cores(row: dict[str, Any]) -> str:
     share, unknown = row["tensor_core_self_fraction"], row["tensor_core_unknown_self_fraction"]
     if unknown:
-        return f", at least {percent_text(share or 0.0)} of it on tensor cores, {percent_text(unknown)} unknown"
+        return (
+            f", at least {percent_text(share or 0.0)} of it on tensor cores, {percent_text(unknown)} on unknown cores"
+        )
     return f", {percent_text(share)} of it on tensor cores"

@@ -17,10 +17,10 @@ QUESTION = Analysis(
         ),
         (
             "device, with inner",
-            "the same, plus the work of operators inside it; if an operator calls itself, the inner work counts in both calls",
+            "the same, plus the work of inner operators; the work of a recursive call also counts in the outer call",
         ),
         ("device busy", "time in which at least one kernel, copy or memset of the operator itself runs"),
-        ("host, itself", "time in the operator outside inner operators, and outside runtime and driver calls"),
+        ("host, itself", "time in the operator, outside inner operators, runtime calls and driver calls"),
         ("eligible", "whether the operator's name suggests that tensor or matrix cores could do some of its work"),
         ("on tensor cores", "share of the operator's device self time in kernels that use tensor or matrix cores"),
     ),

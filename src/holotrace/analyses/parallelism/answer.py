@@ -21,14 +21,14 @@ def answer(result: Parallelism) -> str:
         return ALL_HIDDEN
     sums = result.per_axis.group_by("axis").agg(pl.col("exposed_ns", *PARTS).sum())
     worst = sums.sort("exposed_ns", "axis", descending=[True, False]).row(0, named=True)
-    axis = "groups of unknown axis" if worst["axis"] == "unknown" else f"axis {worst['axis']}"
+    axis = "groups whose axis is unknown" if worst["axis"] == "unknown" else f"axis {worst['axis']}"
     share = percent_text(worst["exposed_ns"] / exposed_ns)
     over = f"{share} of the exposed communication ({duration_text(exposed_ns)} over all ranks) is on {axis}"
     return f"{over}; {_waiting(worst)}."
 
 
 def _waiting(axis: dict[str, Any]) -> str:
-    """Say what share of an axis's exposed time is waiting, and for what share this is unknown."""
+    """State what share of an axis's exposed time is waiting, and what share may be either waiting or transfer."""
     exposed_ns, unmatched_ns = axis["exposed_ns"], axis["unmatched_ns"]
     if unmatched_ns == exposed_ns:
         return "the waiting time is unknown, because no call was recorded on more than one rank"

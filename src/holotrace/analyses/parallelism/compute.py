@@ -79,13 +79,13 @@ class Parallelism(Result):
         transfer_ns   int64  moving data
         unmatched_ns  int64  time in calls that no other rank recorded: waiting or moving data
 
-    per_step         the same by step, without call_count: rank, step (null outside steps), axis, exposed_ns and its parts
+    per_step         one row per rank, step and axis: rank, step (null outside steps), axis, exposed_ns and its parts
 
-    per_module       the same over all ranks, by the module that requested the communication, the longest first:
+    per_module       exposed time of all ranks, by the module that requested the communication, the longest first:
 
         axis, module (null if unknown), collective, call_count, exposed_ns and its parts
 
-    per_group        one row per process group in use and axis of this group:
+    per_group        one row for each process group in use and each of its axes:
 
         process_group  str
         group_size     int64
@@ -105,15 +105,15 @@ class Parallelism(Result):
     per_expert_rank  one row per expert-parallel group and rank, for ranks that recorded split sizes of all-to-alls or
                      the shapes of grouped matrix products:
 
-        process_group       str      null if the experts' group is unknown; then, all ranks with grouped products are
-                                     compared with each other
+        process_group       str      null if the experts' group is unknown; in this case, all ranks with grouped
+                                     products are compared with each other
         rank                int32
         call_count          int64    all-to-alls with recorded splits
         sent_tokens         int64
         received_tokens     int64
         imbalance           float64  tokens received for this rank's experts, divided by the group's mean
         product_count       int64    grouped matrix products
-        computed_tokens     int64    rows of these products; a token counts once for each product that contains it
+        computed_tokens     int64    rows of the grouped products; a token counts once for each product that contains it
         expert_count        int64    largest number of experts in one product
         computed_imbalance  float64  computed_tokens divided by the group's mean
 
@@ -122,7 +122,7 @@ class Parallelism(Result):
     >>> import holotrace
     >>> from holotrace.testing import small_job
     >>> holotrace.parallelism(small_job()).answer.split("; ")[0]
-    '100.0 % of the exposed communication (800 µs over all ranks) is on groups of unknown axis'
+    '100.0 % of the exposed communication (800 µs over all ranks) is on groups whose axis is unknown'
     """
 
     per_axis: pl.DataFrame
@@ -138,9 +138,10 @@ def parallelism(trace: Trace, *, executor: Executor = IN_PROCESS) -> Parallelism
     """Find the axis of every process group, and divide exposed communication among the axes.
 
     The description of a group (`mesh_tp`, `DATA_PARALLEL_GROUP`) determines its axis. A group without a description
-    gets the axis of the described groups of equal size and stride. If there are none, its collectives suggest the axis.
-    If two axes fit, both are candidates, and the axis is `unknown`. A group with several purposes, such as all-to-alls
-    of experts and all-reduces of gradients, has one axis for each purpose.
+    gets the axis of the described groups that have the same size and stride. If no described group has the same size
+    and stride, the collectives of the group suggest its axis. If two axes fit, both are candidates, and the axis is
+    `unknown`. A group with several purposes, such as all-to-alls of experts and all-reduces of gradients, has one axis
+    for each purpose.
 
     Time is exposed if the rank communicates but does not compute. Every exposed nanosecond counts toward exactly one
     call, so the times of the axes add up to the total. While several calls run at once, the time counts toward the
@@ -296,6 +297,6 @@ def _ambiguous(per_group: pl.DataFrame) -> Iterator[str]:
 
 
 def _listed(groups: list[str]) -> str:
-    """Name the first group, and give the number of the others."""
+    """Name the first group, and state how many other groups there are."""
     others = len(groups) - 1
     return f"process group {groups[0]}" + (f" and {others:,} like it" if others else "")

@@ -33,7 +33,7 @@ class _Shape(NamedTuple):
 
 
 def grouped_products(rank_trace: RankTrace) -> pl.DataFrame:
-    """Return the columns `PRODUCTS` of a rank: number of products, sum of their rows, and most experts in one product.
+    """Return a rank's `PRODUCTS`: number of products, sum of their rows, and largest number of experts in one product.
 
     The table is empty if no shapes of grouped products were recorded.
     """
@@ -52,7 +52,7 @@ def grouped_products(rank_trace: RankTrace) -> pl.DataFrame:
 
 
 def _shape(text: str) -> _Shape | None:
-    """Return the number of rows and experts of a product; None if its rows are not divided among experts."""
+    """Return the numbers of rows and experts of a product; None if its rows are not divided among experts."""
     dims = json.loads(text)
     left, right = (dims[0], dims[1]) if isinstance(dims, list) and len(dims) > 1 else ([], [])
     if not (_is_shape(left, (2, 3)) and _is_shape(right, (3,))):

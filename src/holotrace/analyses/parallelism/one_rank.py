@@ -56,7 +56,7 @@ class ParallelRank(NamedTuple):
     products: pl.DataFrame
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Compress the tables when pickled."""
+        """Pickle the tables in compressed form."""
         return reduced(self)
 
 
@@ -109,7 +109,7 @@ def _asked_by(rank_trace: RankTrace, calls: pl.DataFrame) -> pl.DataFrame:
 
 
 def _asking_operators(rank_trace: RankTrace, calls: pl.DataFrame) -> pl.Series:
-    """Return the operator that launched each call or, for host calls, the c10d operator that began with the call."""
+    """Return the operator that launched each call; for host calls, the c10d operator that began at the same time."""
     launched = of_events(launching_operator(rank_trace), calls["event_index"])["operator_index"]
     names = names_matching(rank_trace, _COMMUNICATION_OPERATOR)
     operators = event_ranges(rank_trace, [EventKind.CPU_OP], ["event_index", "start_ns"], names=names)

@@ -33,8 +33,9 @@ def per_stage(
         bubble_fraction    = bubble / step
         expected_fraction  = (p - 1) / (m + p - 1) for p stages and m microbatches, as in GPipe and 1F1B with equal stages
 
-    For m, the formula uses the number of messages from one stage to the next in a step. In a pipeline with v chunks per
-    rank (interleaved 1F1B), this is v times the number of microbatches, as it should be: the bubble is v times as short.
+    The value of m is the number of messages that one stage sends to the next in a step. In a pipeline with v chunks per
+    rank (interleaved 1F1B), this number is v times the number of microbatches. The formula is then still correct,
+    because interleaving divides the length of the bubble by v.
 
     Source: D. Narayanan et al., "Efficient Large-Scale Language Model Training on GPU Clusters", SC'21, section 2.2,
     https://arxiv.org/abs/2104.04473

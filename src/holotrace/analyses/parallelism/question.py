@@ -12,12 +12,12 @@ QUESTION = Analysis(
     definitions=(
         (
             "axis",
-            "kind of parallelism for which a process group is used: pipeline, tensor, context, expert or data (also fsdp)",
+            "kind of parallelism: pipeline (pp), tensor (tp), context (cp), expert (ep) or data (dp, fsdp)",
         ),
-        ("world", "a group of all ranks, in a job that also has groups of other axes"),
+        ("world", "axis of a group that contains all ranks, if the job also has groups of other axes"),
         (
             "exposed",
-            "time in which the rank communicates but does not compute; its exposed time is the sum over all axes",
+            "time in which a rank communicates but does not compute; a rank's exposed time is the sum over all axes",
         ),
         ("waiting", "exposed time until the last rank has arrived; exposed time after that is transfer"),
         ("bubble", "exposed waiting in the sends and receives of a pipeline; transfers do not count"),

@@ -52,7 +52,7 @@ class QueueLength(Result):
 
         rank, device, stream                       as above
         work_count                                 int64    kernels, copies and memsets of the stream
-        unknown_launch_count                       int64    work whose launch was not recorded; it enters no queue
+        unknown_launch_count                       int64    work whose launch was not recorded; not counted in any queue
         early_start_count                          int64    work that, according to the clocks, begins before its launch
         window_ns                                  int64    from the first change to the last change
         waiting_fraction                           float64  0..1, share of window_ns during which at least one launch waits
@@ -94,11 +94,11 @@ class _Partial(NamedTuple):
 def queue_length(trace: Trace, *, full_length: int = 1_024, executor: Executor = IN_PROCESS) -> QueueLength:
     """Count the work in each stream's queue: work that the host has launched but the device has not begun.
 
-    Work enters the queue of its stream when its launch call begins, and leaves the queue when the work begins. Launches
-    by all runtime and driver calls count, and each kernel of a graph launch counts separately. Because the clocks of
-    host and device disagree, work may seem to begin before its launch. Such work enters and leaves the queue at its
-    launch, so lengths are never negative. If a kernel begins when another is launched, the queue becomes shorter before
-    it becomes longer.
+    Work enters the queue of its stream when its launch call begins, and leaves the queue when the work begins. All
+    runtime and driver calls that launch work are counted, and each kernel of a graph launch is counted separately.
+    Because the clocks of host and device disagree, work may seem to begin before its launch. Such work enters and
+    leaves the queue at its launch, so lengths are never negative. If one kernel begins at the moment when another is
+    launched, the first kernel leaves the queue before the second enters it.
 
     Args:
         trace: the job.
@@ -131,7 +131,7 @@ def plan(*, full_length: int = 1_024) -> Plan[_Partial, QueueLength]:
 
 @derived_under_rules
 def queue_series(rank_trace: RankTrace) -> pl.DataFrame:
-    """Return `QueueLength.series` of one rank; empty without launched work."""
+    """Return `QueueLength.series` of one rank; empty if no work has a known launch."""
     return _series(rank_trace.rank, _launched(rank_trace).drop_nulls("launch_index"))
 
 
@@ -153,7 +153,7 @@ def _series(rank: int, launched: pl.DataFrame) -> pl.DataFrame:
     starts, calls = launched["start_ns"].to_numpy(), launched["launch_start_ns"].to_numpy()
     count, indexes = len(launched), launched["event_index"].to_numpy()
     times = np.concatenate([calls, np.maximum(starts, calls)])
-    # At equal times, work leaves before other work enters; but work that does not wait enters before it leaves.
+    # At equal times, work that has waited leaves first, then new work enters, then work that does not wait leaves.
     keys = 3 * (times - times.min(initial=0))
     keys[:count] += 1
     keys[count:] += np.where(starts > calls, 0, 2)

@@ -23,7 +23,7 @@ from holotrace.units import percent_text
 
 _HEADING = Heading(
     QUESTION.question,
-    "Share of time in which work waits for each stream, between the first launch and the last start of work",
+    "State of each stream's queue, as a share of the time from the first launch to the last start of work",
 )
 _PARTS = (
     ("nothing waits", "empty", QUEUE_EMPTY),

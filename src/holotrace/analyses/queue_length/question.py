@@ -15,7 +15,7 @@ QUESTION = Analysis(
     definitions=(
         ("waits", "work waits from the start of its launch call on the host until it starts on the device"),
         ("length", "number of kernels, copies and memsets that wait for a stream; statistics are weighted by time"),
-        ("work waits", "share of time in which work waits, between the first launch and the last start of work"),
+        ("work waits", "share of the time from the first launch to the last start of work during which any work waits"),
         ("full", "at least 1,024 launches wait, which is CUDA's limit; the next launch blocks the host"),
     ),
     options=(

@@ -43,9 +43,9 @@ class Roofline(Result):
         phase              str      forward, backward, recompute or optimizer; null if unknown
         input_shape        str      JSON, such as `[[32, 64], []]`; null if not recorded
         input_type         str      JSON: element types
-        input_values       str      JSON: scalar arguments as strings
+        input_values       str      JSON: the scalar arguments, each as a string
         call_count         int64
-        busy_ns            int64    how long the work of a call runs, summed over the calls
+        busy_ns            int64    total running time of the work of all calls
         work               str      matrix: tensor cores could do the work; vector: only ordinary cores can; copy: no arithmetic;
                                     null if unknown
         precision          str      the precision in which the kernel computes: bfloat16, tf32, …; null if unknown
@@ -55,27 +55,27 @@ class Roofline(Result):
         flops_per_s        float64
         moved_bytes_per_s  float64
         flops_per_byte     float64  intensity
-        bound              str      compute or memory, whichever takes longer at peak rates; null if the bytes, or
-                                    the FLOPs of a matrix product, are unknown
+        bound              str      compute or memory, whichever takes longer at peak rates; null if the bytes are
+                                    unknown or, for matrix products, the FLOPs
         floor_ns           int64    lower bound of busy_ns at the peak rates of the device
         roofline_fraction  float64  floor_ns / busy_ns; above 1 only if `contradiction` is set
         gap_ns             int64    busy_ns - floor_ns
-        uses_tensor_cores  bool     whether a kernel ran on tensor or matrix cores; null if the names do not show this
+        uses_tensor_cores  bool     whether a kernel ran on tensor or matrix cores; null if kernel names do not show it
         reason             str      why flops or bytes are unknown; empty if both are known
         contradiction      str      why floor_ns exceeds busy_ns; null if it does not
 
-    per_module   one row per rank, module and phase, sorted by rank, the largest gap_ns first; empty without modules:
+    per_module   one row per rank, module and phase, sorted by rank, largest gap_ns first; empty without known modules:
 
         rank, module, phase  the innermost nn.Module, such as Linear_3; backward work counts toward the module of its
                              forward operator. phase is null for kernels with an inferred layer, but no known operator
         call_count           int64
         busy_ns, floor_ns, gap_ns, covered_fraction  as in per_rank
 
-    per_step   one row per rank and step; without steps, one row per rank in which step is null:
+    per_step   one row per rank and step; a rank without steps has one row, in which step is null:
 
         rank            int32
         step            int64
-        step_ns         int64    length, including the device work that the step launched
+        step_ns         int64    length of the step, including the device work that the step launched
         model_flops     int64    FLOPs of matrix products without recomputation
         hardware_flops  int64    FLOPs of matrix products with recomputation
         dense_flops     int64    like hardware_flops, but ignoring bias and mask, as FlopCounterMode does
@@ -91,7 +91,7 @@ class Roofline(Result):
         floor_ns               int64    sum over the operators with a lower bound
         gap_ns                 int64    busy_ns of these operators - floor_ns
         contradicted_ns        int64    busy_ns of operators whose lower bound exceeds their time
-        without_tensor_cores_ns  int64  busy_ns of matrix products that tensor cores could compute, but ordinary cores did
+        without_tensor_cores_ns  int64  busy_ns of matrix products that ran on ordinary cores but could use tensor cores
         earlier_ns             int64    time of work launched before the recording; not part of per_operator
 
     peaks      the rates from which the lower bounds are computed, one row per rank and resource:
@@ -101,8 +101,8 @@ class Roofline(Result):
         is_matrix  bool     whether this is the rate of tensor or matrix cores
         peak_flops_per_s  float64  null for memory
         peak_bytes_per_s  float64  null except for memory
-        attainable_flops_per_s  float64  the best rate of matrix products that the vendor measured; null if unpublished
-        attained_flops_per_s    float64  the best rate of matrix products in this trace; null if none took 10 µs or more
+        attainable_flops_per_s  float64  the best rate that the vendor measured for matrix products; null if unpublished
+        attained_flops_per_s    float64  best rate of matrix products in this trace; null if all took less than 10 µs
         attained_bytes_per_s    float64  best memory rate in this trace, among calls that move more than twice the cache size
         source     str      data sheet with its date, or "attained in this trace"
 
@@ -139,11 +139,11 @@ def roofline(trace: Trace, *, device: str | None = None, executor: Executor = IN
 
     Args:
         trace: the job.
-        device: full name of a device in the table, for files with a missing or wrong device name.
+        device: full name of a device in the device table, for files with a missing or wrong device name.
         executor: processes each rank.
 
     Raises:
-        InvalidOptionError: the table does not contain this device.
+        InvalidOptionError: the device table does not contain `device`.
         MissingDataError: the files of all ranks are cut off before any device work.
 
     Source: docs/reference/analyses/roofline.md derives the definitions and compares them with other tools.
@@ -166,7 +166,7 @@ def plan(*, device: str | None = None) -> Plan[_Partial, Roofline]:
 
 def _one_rank(rank_trace: RankTrace, *, device: str | None) -> _Partial:
     if device_rows(rank_trace).is_empty() and cut_off_text(rank_trace):
-        # The file is cut off, so the host operators may have launched missing kernels instead of computing themselves.
+        # The file is cut off: its host operators may have launched kernels that it lacks instead of computing.
         raise no_device_work(rank_trace, "roofline")
     rank = pl.lit(rank_trace.rank, pl.Int32).alias("rank")
     name, known = _device(rank_trace, device)

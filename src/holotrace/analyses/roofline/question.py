@@ -13,7 +13,7 @@ QUESTION = Analysis(
     definitions=(
         (
             "operations, bytes",
-            "of one call, computed from the shapes of its inputs as if it accessed every tensor once",
+            "of one call, computed from the shapes of its inputs as if the call accessed every tensor once",
         ),
         (
             "lower bound",
@@ -23,7 +23,7 @@ QUESTION = Analysis(
             "above the bound",
             "time of the operator's work minus its lower bound: the time that a perfect kernel would save",
         ),
-        ("bound by", "the longer of the two times that are compared for the lower bound: compute or memory"),
+        ("bound by", "compute or memory, whichever of the two times in the lower bound is longer"),
         ("known", "share of the time, excluding communication, in operators whose operations or bytes are known"),
         (
             "MFU, HFU",

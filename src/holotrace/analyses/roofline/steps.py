@@ -16,9 +16,10 @@ from holotrace.store.trace import RankTrace
 def per_step(rank_trace: RankTrace, costed: CostedCalls, peaks: Peaks) -> pl.DataFrame:
     """Return, for each step, the FLOPs of its matrix products and its MFU and HFU.
 
-    The HFU is the time that the products of a step would take at peak rate, summed over the precisions, divided by the length
-    of the step and by the number of devices. The MFU is the HFU without recomputation. MFU and HFU are null if a peak is
-    unknown. Work counts toward the step in which its operator begins. A recording without steps counts as one step.
+    The HFU is the time that the matrix products of a step would take at peak rate, divided by the length of the step
+    and by the number of devices. Each product is timed at the peak rate of its own precision. The MFU is the HFU
+    without recomputation. MFU and HFU are null if a peak is unknown. Work counts toward the step in which its operator
+    begins. A recording without steps counts as one step.
     """
     within = windows(rank_trace)
     products = _products(costed, peaks).with_columns(

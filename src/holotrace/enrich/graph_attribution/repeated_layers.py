@@ -39,8 +39,7 @@ _COMPARED = 4
 _MOST = 0.5
 _FREQUENT = 0.25
 _LEAST_SHARE = 0.5
-"""At least this share of the kernels must be in layers; otherwise, what repeats is not the model's layers.
-"""
+"""At least this share of the kernels must be in layers; otherwise, the repeated kernels are not the model's layers."""
 
 _ATTENTION = re.compile(
     r"attention|attn|fmha|flash|sdpa|(?<![a-z])mla|selective_scan|mamba|ssd_|delta_rule|wkv", re.IGNORECASE
@@ -67,7 +66,7 @@ class Layers(NamedTuple):
 
 
 def repeated_layers(kernels: _Rows, names: list[str]) -> Layers | None:
-    """Return the layers of a sequence; None if it does not consist of layers.
+    """Return the layers of a sequence; None if fewer than half of its kernels are in layers.
 
     Args:
         kernels: a number for each kernel, equal for equal kernels with equal launch geometries.
@@ -85,19 +84,20 @@ def repeated_layers(kernels: _Rows, names: list[str]) -> Layers | None:
 
 
 def _attention_count(names: list[str]) -> int | None:
-    """Return how often the most frequent attention kernel runs; None if there is no attention kernel."""
+    """Return how many times the most frequent attention kernel runs; None if there is no attention kernel."""
     counts = Counter(name for name in names if _ATTENTION.search(name))
     return max(counts.values()) if counts else None
 
 
 def _parts(kernels: _Rows, attention_count: int | None) -> list[_Anchors]:
-    """Return the anchors of each part, for the most plausible number of layers.
+    """Choose the number of layers, and return the anchors of each part.
 
-    A model has at most as many layers as attention calls. A number of layers is plausible if it turns at least half as
-    many kernels into anchors as the best number does. The largest plausible number is chosen, because with a smaller
-    number, two layers of alternating kinds would become one layer. But if the number of attention calls is unknown, the
-    plausible number with the largest share of equal layers is chosen, because the largest number could divide each
-    layer in half.
+    A model has at most as many layers as attention calls. For each possible number of layers, count the kernels that
+    would be anchors. A number of layers is plausible if its count is at least half of the largest count. Choose the
+    largest plausible number: if two kinds of layers alternate, a smaller number would merge two layers into one.
+
+    If the number of attention calls is unknown, the largest plausible number could divide each layer in half. In this
+    case, choose the plausible number for which the largest share of the layers run the same kernels.
     """
     candidates = {
         count: parts
@@ -119,7 +119,7 @@ def _held(parts: list[_Anchors]) -> int:
 
 
 def _equal_share(kernels: _Rows, parts: list[_Anchors]) -> float:
-    """Return the share of layers that have the most frequent sequence of kernels."""
+    """Return the share of the layers that run the most frequent sequence of kernels."""
     counts = [Counter(_contents(kernels, anchors[0])).most_common(1)[0][1] for anchors in parts]
     return sum(counts) / sum(len(anchors[0]) - 1 for anchors in parts)
 
@@ -167,7 +167,7 @@ def _consistent(kernels: _Rows, rows: _Anchors) -> list[_Anchors]:
 
 
 def _are_layers(kernels: _Rows, part: _Anchors) -> bool:
-    """Return whether the anchors are several different kernels, rather than a few kernels that repeat by chance."""
+    """Return whether the anchors are different enough, and close enough together, not to repeat by chance."""
     held = part.size / (part.max() - part.min() + 1)
     return len(np.unique(kernels[part[:, 0]])) >= _FEWEST_ANCHORS and held >= _LEAST_ANCHORS
 
@@ -181,7 +181,7 @@ def _in_step(rows: _Anchors, first: int) -> _Bools:
 
 
 def _apart(parts: list[_Anchors]) -> list[_Anchors]:
-    """Return parts that do not overlap, in order, preferring large ones."""
+    """Drop each part that overlaps a larger remaining part; return the remaining parts in order."""
     kept: list[_Anchors] = []
     for part in sorted(parts, key=lambda one: -one.size):
         if all(part.min() > other.max() or part.max() < other.min() for other in kept):
@@ -210,7 +210,7 @@ def _passes(kernels: _Rows, is_norm: _Bools, anchors: _Anchors) -> list[list[tup
 
 
 def _begins_pass(kernels: _Rows, starts: _Rows) -> _Bools:
-    """Return, for each layer, whether a pass begins with it, judging by the kernels before it."""
+    """Return, for each layer, whether it is the first layer of a pass, judging by the kernels before it."""
     before = kernels[max(0, starts[0] - _COMPARED) : starts[0]]
     is_first = np.array([len(before) > 0 and np.array_equal(kernels[at - len(before) : at], before) for at in starts])
     is_first[0] = True
@@ -228,9 +228,9 @@ def _kernels_before_first_anchor(kernels: _Rows, is_norm: _Bools, first: int, us
 
     Kernels between the anchors of two layers may belong to the end of one layer or to the beginning of the next.
     Kernels right before the first anchor of the first layer belong to this layer if the other layers run the same
-    kernels before their first anchors. If they run other kernels there, a normalisation right before the first anchor
-    still belongs to the first layer, provided that the other layers also have a normalisation there. It may be a
-    different kernel, because in later layers, the kernel often also adds the residual.
+    kernels before their first anchors. If the other layers run different kernels there, one kernel may still belong to
+    the first layer: a normalisation right before the first anchor, if the other layers also have a normalisation there.
+    The two normalisations may be different kernels, because in later layers, the kernel often also adds the residual.
     """
     before = min(first, len(usual) - 1)
     same = kernels[first - before : first] == usual[len(usual) - before :]

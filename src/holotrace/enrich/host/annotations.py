@@ -2,7 +2,7 @@
 
 The profiler projects each host annotation onto streams: each projection (GPU_USER_ANNOTATION) lasts from the first to
 the last kernel that was launched inside the host annotation. If the profiler did not project annotations, because the
-option was off or PyTorch was too old, this module does so.
+option was off or PyTorch was too old, this module projects them.
 """
 
 from __future__ import annotations
@@ -73,10 +73,10 @@ def has_recorded_device_annotations(rank_trace: RankTrace) -> bool:
 def annotation_of_work(rank_trace: RankTrace) -> pl.DataFrame:
     """Return the innermost annotation of each device activity.
 
-    If annotations on streams were recorded, it is the shortest annotation on the same device and stream in which the work
-    begins. Otherwise, it is the shortest host annotation around the launch on the launching thread. If this thread has no
-    annotation around the launch, it is the shortest annotation around the launch on another thread of the process, such
-    as a main thread that waits for the backward pass.
+    If annotations on streams were recorded, it is the shortest annotation on the same device and stream in which the
+    work begins. Otherwise, it is the shortest host annotation around the launch on the launching thread. If this thread
+    has no annotation around the launch, it is the shortest annotation around the launch on another thread of the
+    process, such as a main thread that waits for the backward pass.
 
     Returns:
         The rows of `device_work`, in the same order: event_index uint32, annotation_index uint32 (event_index of the
@@ -152,7 +152,10 @@ def innermost_of(annotations: pl.DataFrame, moments: pl.DataFrame, keys: Sequenc
 def _groups(
     table: pl.DataFrame, keys: Sequence[str], chosen: pl.Series | None
 ) -> dict[tuple[object, ...], npt.NDArray[np.int64]]:
-    """Return {values of the keys: row numbers}; rows have the numbers from before `table` was filtered by `chosen`."""
+    """Return the row numbers for each combination of key values.
+
+    If `table` consists of the `chosen` rows of a larger table, these are the row numbers in the larger table.
+    """
     original = np.arange(len(table)) if chosen is None else np.flatnonzero(chosen.to_numpy())
     grouped = table.select(keys).with_columns(pl.Series("row", original)).drop_nulls().group_by(keys).agg("row")
     return dict(zip(grouped.select(keys).iter_rows(), (rows.to_numpy() for rows in grouped["row"]), strict=True))

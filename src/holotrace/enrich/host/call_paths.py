@@ -58,7 +58,8 @@ def call_paths(rank_trace: RankTrace, *, in_steps: bool, with_modules: bool = Tr
 
         data loading       waiting for a batch; ranges of all loaders are named `DataLoader`
         optimizer          everything inside a range `Optimizer.…`
-        backward           everything inside autograd's engine; if a forward operator is known, below its module
+        backward           everything inside autograd's engine; work whose forward operator is known is below the module
+                           of this operator
         forward and other  everything else on the host, and the device work that it launched
         no operator        device work whose operator, module or range is unknown
 
@@ -66,8 +67,8 @@ def call_paths(rank_trace: RankTrace, *, in_steps: bool, with_modules: bool = Tr
 
     Args:
         rank_trace: the rank.
-        in_steps: leave out paths whose outermost call is outside all steps, and work that has no operator and was
-            launched outside all steps.
+        in_steps: include only paths whose outermost call is inside a step, and work without an operator only if it was
+            launched inside a step.
         with_modules: include modules in the paths, if they were recorded.
 
     Returns:
@@ -163,7 +164,7 @@ def _kinds(rank_trace: RankTrace, nodes: pl.DataFrame) -> list[pl.Series]:
 
 
 def _phases(rank_trace: RankTrace, nodes: pl.DataFrame) -> _Rows:
-    """Return the phase that each node begins if no other call is around it."""
+    """Return, for each node, the phase of a path whose outermost call is this node."""
     phase = np.full(nodes.height, _FORWARD, np.int64)
     phase[_is_named(nodes, rank_trace.strings.str.contains(_OF_BACKWARD))] = _BACKWARD
     phase[backward_passes(rank_trace)["node"].to_numpy()] = _BACKWARD
@@ -204,7 +205,7 @@ def _with_all_above(parent: _Rows, wanted: _Bools, rows: _Rows) -> _Rows:
 
 
 def _kernels(rank_trace: RankTrace, calls: _Calls, *, in_steps: bool) -> pl.DataFrame:
-    """Return, for each call, one row per name of its device work, and further rows for work without a known call."""
+    """Return one row for each call and name of device work; work whose call is unknown is below `no operator`."""
     work = device_owner(rank_trace).join(device_rows(rank_trace), on="event_index", maintain_order="left")
     launched_in = itself_or_above(calls.parent, calls.is_call, work["node"].to_numpy())
     is_unowned = launched_in == NO_PARENT
@@ -251,7 +252,7 @@ def _is_in_step(rank_trace: RankTrace, event_index: pl.Series) -> _Bools:
 
 
 def _with_texts(rank_trace: RankTrace, paths: pl.DataFrame) -> pl.DataFrame:
-    """Replace numbers with strings; the text of each path begins with the text of the path above it."""
+    """Return the paths as texts; the text of each path begins with the text of the path above it."""
     texts: dict[int, str] = {NO_PARENT: ""}
     names = _names(rank_trace, paths)
     for number, above, kind, name in zip(paths["number"], paths["above"], paths["kind"], names, strict=True):

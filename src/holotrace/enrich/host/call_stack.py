@@ -23,10 +23,10 @@ def call_stacks(rank_trace: RankTrace) -> pl.DataFrame:
     """Return the caller of each operator, annotation, runtime and driver call.
 
     The caller (parent) is the innermost event of the same process and thread that begins no later and ends no earlier
-    than the call. Of two events with equal times, the first in the file is the outer one. An event that begins inside
-    another event but ends after it is a sibling of this other event. Python functions are left out (see
-    `python_stacks`), so depths are the same whether or not Python was recorded. The operators that graphs replay are
-    inside the launch of their graph and take no time; see `holotrace.enrich.graph_attribution.grafts`.
+    than the call. Of two events with equal times, the first in the file is the outer one. If an event begins inside
+    another event but ends after it, the two are siblings. Python functions are left out (see `python_stacks`), so
+    depths are the same whether or not Python was recorded. The operators that graphs replay are inside the launch of
+    their graph and take no time; see `holotrace.enrich.graph_attribution.grafts`.
 
     Returns:
         In file order, followed by the operators that graphs replay:
@@ -39,7 +39,7 @@ def call_stacks(rank_trace: RankTrace) -> pl.DataFrame:
         end_ns          int64
         parent_row      int64   row of the parent in this table; -1 if no event contains it
         depth           int32   number of events around this one; 0 for roots
-        is_overlapping  bool    the event began inside a sibling and ended after it
+        is_overlapping  bool    whether the event began inside a sibling and ended after this sibling
     """
     return _with_replayed(rank_trace) if may_graft(rank_trace) else recorded_calls(rank_trace)
 

@@ -25,10 +25,10 @@ def forward_of(rank_trace: RankTrace) -> pl.DataFrame:
     """Return the forward operator of each backward operator.
 
     The profiler draws an arrow from the start of the forward operator to the start of the backward operator. Without an
-    arrow, operators are matched by their sequence number. If several forward operators have the same number, the last
-    of them to begin before the backward operator is used: it creates the node of the backward graph. Operators inside a
-    backward operator are never matched as forward operators, because their thread has its own sequence numbers, which
-    may equal those of unrelated forward operators.
+    arrow, operators are matched by their sequence number. If several forward operators have the same number, the match
+    is the last one that begins before the backward operator, because this one creates the node of the backward graph.
+    Operators inside a backward operator are never matched as forward operators: their thread has its own sequence
+    numbers, which may equal those of unrelated forward operators.
 
     Returns:
         One row for each backward operator whose forward operator is known, sorted by event_index:
@@ -58,7 +58,7 @@ def threads_joined_by_arrows(rank_trace: RankTrace) -> pl.DataFrame:
 
 
 def forward_of_calls(rank_trace: RankTrace, rows: pl.Series) -> pl.Series:
-    """Return, for each of these rows of `call_stacks`, the forward operator (event) of the backward operator around it."""
+    """Return, for each of these rows of `call_stacks`, the forward operator of the backward operator around it."""
     stacks, links = call_stacks(rank_trace), forward_of(rank_trace)
     backward = rows_of_events(stacks, links["event_index"])
     link_of_row = np.full(stacks.height, NO_PARENT, np.int64)
@@ -104,7 +104,7 @@ def _ends_of_arrows(rank_trace: RankTrace, operators: pl.DataFrame) -> pl.DataFr
 
 
 def _arrows(rank_trace: RankTrace, columns: list[str]) -> pl.DataFrame:
-    """Return `columns` of both ends of each arrow from a forward to a backward operator."""
+    """Return `columns` of the start and the end of each arrow from a forward to a backward operator."""
     flows = rank_trace.table("flows", ["category", *columns])
     ids = rank_trace.strings.str.to_lowercase().is_in(_FLOW_CATEGORIES).arg_true().cast(pl.UInt32)
     return flows.filter(pl.col("category").is_in(ids.implode())).select(columns)
@@ -146,7 +146,7 @@ def _by_sequence_number(rank_trace: RankTrace, operators: pl.DataFrame, with_arr
 
 
 def _outside(rank_trace: RankTrace, candidates: pl.DataFrame, backward: pl.Series) -> pl.DataFrame:
-    """Leave out operators inside backward operators; see `forward_of`."""
+    """Return the candidates that are not inside a backward operator; see `forward_of`."""
     nodes = host_nodes(rank_trace)
     is_backward = np.zeros(nodes.height, np.bool_)
     is_backward[rows_of_events(nodes, backward)] = True

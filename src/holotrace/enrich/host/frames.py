@@ -35,7 +35,7 @@ TORCH_WAITING = (
 )
 """Full names of PyTorch's methods in which a thread waits for other ranks.
 
-Waits for locks in the user's code do not match.
+Methods of other objects, such as locks in the user's code, do not match.
 """
 
 _LIBRARIES = (

@@ -64,7 +64,7 @@ _NOT_COUNTED = _NAME.str.starts_with("Optimizer.") | _NAME.is_in(
 
 
 def without_addresses(names: pl.Series) -> pl.Series:
-    """Return the names of bound Python functions without the object, whose address differs between processes.
+    """Remove the object from the names of bound functions, because its address differs between processes.
 
     >>> without_addresses(pl.Series(["<built-in method run_backward of torch._C._EngineBase object at 0x7f3a>"])).item()
     '<built-in method run_backward>'
@@ -73,7 +73,7 @@ def without_addresses(names: pl.Series) -> pl.Series:
 
 
 def classes_by_name(names: pl.Series, otherwise: npt.NDArray[np.uint8], strings: pl.Series) -> npt.NDArray[np.uint8]:
-    """Return the NodeClass of each range: the class that its name shows or, if it shows none, that in `otherwise`.
+    """Return the NodeClass of each range: the class that its name shows, else its class in `otherwise`.
 
     Args:
         names: string ids.

@@ -25,7 +25,7 @@ _BACKWARD_SUFFIX = ".backward"
 def host_nodes(rank_trace: RankTrace) -> pl.DataFrame:
     """Return the nodes of the host trees: the operators, annotations, modules and steps of each thread.
 
-    Nodes nest as in `call_stacks`: a range that begins inside another range but ends after it is a sibling of this other range.
+    Nodes nest as in `call_stacks`: if a range begins inside another range but ends after it, the two are siblings.
     Module calls are nodes; other Python functions, runtime calls, and annotations inside an operator are not.
 
     Returns:
@@ -41,8 +41,8 @@ def host_nodes(rank_trace: RankTrace) -> pl.DataFrame:
         name          uint32  string id; null on roots; the module's name on backward nodes
         start_ns      int64
         end_ns        int64
-        of_parent_ns  int64   its time outside earlier siblings; subtracted from the parent's self time
-        is_counted    bool    whether operator tables count it; false for steps, data loaders, optimizers, DDP wrappers
+        of_parent_ns  int64   its time that no earlier sibling covers; subtracted from the parent's self time
+        is_counted    bool    whether operator tables count it; not steps, data loaders, optimizers or DDP wrappers
     """
     return _with_replayed(rank_trace).nodes if may_graft(rank_trace) else recorded_nodes(rank_trace)
 
@@ -67,7 +67,7 @@ def device_owner(rank_trace: RankTrace) -> pl.DataFrame:
     Returns:
         event_index   uint32  of the device row
         node          int64   row of `host_nodes`; -1 if none is known
-        operator      int64   row of the innermost operator: the node itself, or an operator around it; -1 if there is none
+        operator      int64   row of the node if it is an operator, else of the innermost operator around it; -1 if none
         launch_index  uint32  the call that launched the work; null if unknown
     """
     return _with_replayed(rank_trace).device if may_graft(rank_trace) else recorded_device_owner(rank_trace)
@@ -88,7 +88,7 @@ class _Trees(NamedTuple):
 
 @derived
 def _with_replayed(rank_trace: RankTrace) -> _Trees:
-    """Add to the recorded trees the operators and modules that graphs replay; the owners are rows of the new trees."""
+    """Add the operators and modules that graphs replay to the recorded trees; renumber the owners accordingly."""
     recorded, replayed = recorded_nodes(rank_trace), grafts(rank_trace)
     runtime, device = recorded_runtime_owner(rank_trace), recorded_device_owner(rank_trace)
     if replayed.nodes.is_empty():
@@ -127,7 +127,7 @@ def _nodes_of(replayed: Grafts, recorded: pl.DataFrame, runtime: pl.DataFrame) -
 def _owners(
     nodes: pl.DataFrame, device: pl.DataFrame, replayed: Grafts, row_of: _Rows, recorded_count: int
 ) -> pl.DataFrame:
-    """Return the owners as rows of the new trees; work of a graph is assigned to its replayed node, if it has one."""
+    """Return the owner of each device row in the new trees; for work of a graph, it is the replayed node, if known."""
     graft = np.append(replayed.owners["graft"].to_numpy(), NO_PARENT)[
         rows_of_events(replayed.owners, device["event_index"])
     ]

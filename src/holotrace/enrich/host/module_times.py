@@ -50,7 +50,10 @@ class ModuleTimes(NamedTuple):
 
 
 def module_times(rank_trace: RankTrace) -> ModuleTimes:
-    """Sum the calls of each module by its path; the time of a backward operator goes to the module of its forward operator."""
+    """Sum the calls of each module by its path.
+
+    The time of a backward operator is added to the module of its forward operator.
+    """
     nodes = host_nodes(rank_trace).hstack(node_times(rank_trace))
     has_modules = (nodes["node_class"] == NodeClass.MODULE).any()
     recorded = NodeClass.MODULE if has_modules else NodeClass.LIGHTNING_MODULE
@@ -111,7 +114,7 @@ def _without_children(parent: _Rows, total_ns: _Rows) -> _Rows:
 def _backward(
     rank_trace: RankTrace, nodes: pl.DataFrame, is_module: _Bools, call_of: _Rows, parent: _Rows
 ) -> list[pl.Series]:
-    """Return the backward times of each call, with and without the module calls inside it."""
+    """Return the total and self times of the backward pass of each module call."""
     parts = backward_passes(rank_trace)
     call = call_of[itself_or_above(nodes["parent"].to_numpy(), is_module, parts["forward"].to_numpy())]
     is_in_module = call != NO_PARENT

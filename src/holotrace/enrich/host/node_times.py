@@ -25,8 +25,8 @@ Bools = npt.NDArray[np.bool_]
 def node_times(rank_trace: RankTrace) -> pl.DataFrame:
     """Return the times of every node of `host_nodes`, in its order.
 
-    The children of a node are the nodes directly inside it. `runtime_owner` assigns runtime calls to nodes, and `device_owner`
-    assigns device work:
+    The children of a node are the nodes directly inside it. `runtime_owner` assigns runtime calls to nodes, and
+    `device_owner` assigns device work:
 
         host_total = end - start
         host_self = host_total - the time of its children and runtime calls
@@ -101,7 +101,7 @@ def summed_times(nodes: pl.DataFrame, calls: pl.DataFrame, work: pl.DataFrame, e
 
 
 def _work_of_nodes(nodes: pl.DataFrame, work: pl.DataFrame) -> tuple[_Int64, _Int64, _Int64]:
-    """Return each node's own device time: in total, in kernels that use tensor cores, and where this is unknown."""
+    """Return three sums of each node's own device time: all of it, on tensor cores, and possibly on tensor cores."""
     node, duration_ns = work["node"].to_numpy(), work["duration_ns"].to_numpy()
     uses = work["uses_tensor_cores"].fill_null(value=False).to_numpy()
     unknown = (work["is_kernel"].is_not_null() & work["uses_tensor_cores"].is_null()).to_numpy()

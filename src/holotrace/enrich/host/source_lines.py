@@ -1,8 +1,8 @@
 """The line of the user's code that each host thread runs at each time, and the line that launched each device activity.
 
-A thread runs the line of its innermost Python frame in the user's code. Frames of PyTorch, of installed libraries and
-of Python itself, built-in functions, and modules do not belong to the user's code; see `is_user_frame`. PyTorch records
-a frame once per call, so the line is always the first line of a function.
+A thread runs the line of its innermost Python frame in the user's code. Built-in functions, calls of modules, and
+frames of PyTorch, installed libraries or Python itself are not user code; see `is_user_frame`. PyTorch records a frame
+once per call, so the line is the first line of a function or, for a generator, the line at which it continues.
 """
 
 from __future__ import annotations
@@ -54,17 +54,18 @@ computes them."""
 class HostLines(NamedTuple):
     """The host ranges of a rank, each with the line of code that caused it; a range comes after all ranges around it.
 
-    The arrays have an entry for each range, and a last one for row -1:
+    Each array has one entry for each range, and a last entry for row -1 (no range):
 
     ranges       event_index, track_id, start_ns, end_ns, kind, name (string id)
     line         row of `lines`; -1 if unknown
-    frame        row of the Python frame with this line or, if the file contains only stacks, of the operator with the stack;
-                 -1 if unknown
-    callee       row of the operator or function that the line called, directly below the frame; -1 on the frame itself.
-                 In the backward pass, it is the outermost function of autograd; if the line is unknown, the outermost
-                 range
-    is_backward  whether autograd runs the range outside the user's frames. Its line is then the line of the forward operator
-                 whose gradient it computes or, for other work on autograd's threads, the line that called `backward`
+    frame        row of the Python frame with this line or, if the file contains only stacks, of the operator with the
+                 stack; -1 if unknown
+    callee       row of the operator or function that the line called: the range directly below the frame; -1 on the
+                 frame itself. In the backward pass, the callee is the outermost function of autograd. If the line is
+                 unknown, the callee is the outermost range
+    is_backward  whether autograd runs the range outside the user's frames. Its line is then the line of the forward
+                 operator whose gradient it computes or, for other work on autograd's threads, the line that called
+                 `backward`
     is_wait      whether the thread waits for a device, another rank or another thread while the range is innermost;
                  false while it waits for a data loader
     is_python    whether the range is a Python or built-in function, not an operator or a call of the runtime
@@ -84,7 +85,7 @@ class HostLines(NamedTuple):
 
 
 class _Owners(NamedTuple):
-    """The line that each range sets, and the row of its frame; -1 if a range inherits both from the range around it."""
+    """Each range's own line, and the row of its frame; both are -1 if the range takes them from the range around it."""
 
     line: _Rows
     frame: _Rows
@@ -92,7 +93,7 @@ class _Owners(NamedTuple):
 
 
 def has_source_lines(rank_trace: RankTrace) -> bool:
-    """Return whether the profiler recorded Python functions, or the call stacks of operators."""
+    """Return whether the profiler recorded Python functions or call stacks of operators."""
     return records_python(rank_trace) or bool(len(recorded_stacks(rank_trace).stack_of))
 
 
@@ -164,7 +165,7 @@ def lines_of_work(rank_trace: RankTrace, libraries: tuple[str, ...] = ()) -> pl.
         The rows of `launches`, in the same order:
 
         event_index  uint32
-        row          int64   the call or operator, a row of `HostLines.ranges`; -1 if unknown
+        row          int64   row of this call or operator in `HostLines.ranges`; -1 if unknown
     """
     return _lines_of_work(rank_trace, libraries)
 
@@ -189,7 +190,8 @@ def lines_of_events(rank_trace: RankTrace, event_index: pl.Series) -> pl.DataFra
         function     str
         callee       str     name of the operator or function that the line called, as in `HostLines`, without addresses
         is_backward  bool    whether autograd runs the event, as in `HostLines`
-        frame_index  uint32  event of the Python frame or, if the file contains only stacks, of the operator with the stack
+        frame_index  uint32  event of the Python frame or, if the file contains only stacks, of the operator with the
+                             stack
     """
     if not has_source_lines(rank_trace):
         return pl.DataFrame(schema=_OF_EVENT).clear(len(event_index))
@@ -208,7 +210,10 @@ def lines_of_events(rank_trace: RankTrace, event_index: pl.Series) -> pl.DataFra
 
 
 def _ranges(rank_trace: RankTrace) -> pl.DataFrame:
-    """Return all ranges of host threads, except collectives, which run outside the thread that recorded them."""
+    """Return all ranges of host threads, except collectives that the host itself performs, for example with Gloo.
+
+    These collectives do not run on the thread that recorded them.
+    """
     ranges = event_ranges(rank_trace, (*CALL_KINDS, EventKind.PYTHON_FUNCTION), _COLUMNS)
     beside = _is_named(rank_trace, ranges, HOST_COLLECTIVE) & ~np.isin(ranges["kind"].to_numpy(), LAUNCH_KINDS)
     own = ranges.filter(pl.Series(~beside)) if beside.any() else ranges
@@ -231,7 +236,7 @@ def _names_work(ranges: pl.DataFrame) -> _Bools:
 
 
 def _lines(rank_trace: RankTrace, libraries: Sequence[str]) -> pl.DataFrame:
-    """Return the user's distinct lines, from the Python functions or, if none were recorded, from the recorded stacks."""
+    """Return the user's distinct lines: those of the Python functions or, if none were recorded, of the call stacks."""
     ids = rank_trace.events_of([EventKind.PYTHON_FUNCTION], ["name"])["name"].unique().sort()
     names = rank_trace.texts(ids) if len(ids) else _frames_of_stacks(rank_trace)["frame"].drop_nulls().unique().sort()
     lines = names.filter(is_user_frame(names, libraries)).rename("source_line")
@@ -245,14 +250,14 @@ def _frames_of_stacks(rank_trace: RankTrace) -> pl.DataFrame:
 
 
 def _innermost_of_stacks(rank_trace: RankTrace, lines: pl.Series) -> pl.Series:
-    """Return, for each recorded stack, its innermost frame among `lines`; null if there is none."""
+    """Return the innermost user frame (one of `lines`) of each recorded stack; null if the stack has none."""
     users = _frames_of_stacks(rank_trace).filter(pl.col("frame").is_in(lines.implode()))
     first = users.unique("stack", keep="first", maintain_order=True)
     return gathered(first["frame"], _positions(first["stack"].to_numpy(), len(recorded_stacks(rank_trace).texts)))
 
 
 def _positions(numbers: npt.NDArray[np.integer], count: int) -> _Rows:
-    """Return the position in `numbers` of each number from 0 to count - 1; -1 if it is missing."""
+    """Return, for each number from 0 to count - 1, its position in `numbers`; -1 if `numbers` does not contain it."""
     positions = np.full(count, NO_PARENT, np.int64)
     positions[numbers] = np.arange(len(numbers))
     return positions
@@ -282,7 +287,7 @@ def _with_backward(owners: _Owners, parent: _Rows, part: _Rows, caller: _Rows) -
 
 
 def _rest_of_backward(rank_trace: RankTrace, ranges: pl.DataFrame, parent: _Rows) -> tuple[_Rows, _Rows]:
-    """Return the outermost ranges on autograd's threads, and the call of `run_backward` during which each range begins."""
+    """Return the outermost ranges on autograd's threads, and for each the call of `run_backward` in which it begins."""
     track, start, end = (ranges[name].to_numpy() for name in ("track_id", "start_ns", "end_ns"))
     calls = np.flatnonzero(_is_named(rank_trace, ranges, _RUNS_BACKWARD))
     calls = calls[np.argsort(start[calls], kind="stable")]
@@ -332,7 +337,7 @@ def _rows_in(by_event: pl.DataFrame, event_index: pl.Series) -> _Rows:
 
 
 def _callees(ranges: pl.DataFrame, parent: _Rows, owners: _Owners, owner: _Rows) -> _Rows:
-    """Return `HostLines.callee`: the outermost range below the frame of each range's line, ignoring annotations."""
+    """Return the callee of each range, as in `HostLines`; annotations are ignored."""
     names_work, rows = _names_work(ranges), np.arange(len(ranges))
     is_frame = (owners.frame == rows) & _is_python(ranges)
     around = nearest_above(parent, names_work, rows)
@@ -361,7 +366,7 @@ def _waits(rank_trace: RankTrace, ranges: pl.DataFrame, by_event: pl.DataFrame, 
 
 
 def _begins_anew(known: HostLines, parent: _Rows) -> _Bools:
-    """Return whether each range is outermost, or differs from the range around it in line, callee or kind."""
+    """Return whether each range is outermost, or its line, callee or flags differ from those of the range around it."""
     begins: _Bools = parent == NO_PARENT
     for values in (known.line, known.callee, known.is_backward, known.is_wait, known.is_python):
         begins = begins | (values[:-1] != values[parent])

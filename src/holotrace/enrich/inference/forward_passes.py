@@ -67,13 +67,15 @@ def engine_passes(rank_trace: RankTrace) -> dict[str, Passes]:
 
 
 def denoising_passes(rank_trace: RankTrace, within: pl.DataFrame | None = None, *, is_certain: bool = True) -> Passes:
-    """Return the calls of the model that predicts noise: calls of its module or, inside given ranges, of its compiled graph.
+    """Return the calls of the model that predicts noise.
+
+    These are the calls of its module or, if no such module was recorded and `within` is given, of its compiled graph.
 
     Args:
         rank_trace: the rank.
         within: start_ns and end_ns of ranges, sorted by start; only passes inside these ranges are returned.
-        is_certain: whether these ranges certainly contain denoising steps. If False, calls of a compiled graph are returned
-            only if they are repeated inside a range and the rank has no token embeddings.
+        is_certain: whether these ranges certainly contain denoising steps. If False, calls of a compiled graph are
+            returned only if the same graph is called several times inside a range and the rank has no token embeddings.
     """
     modules = _outermost(_modules(rank_trace, _DENOISER))
     if len(modules):
@@ -87,7 +89,10 @@ def denoising_passes(rank_trace: RankTrace, within: pl.DataFrame | None = None, 
 
 
 def model_passes(rank_trace: RankTrace) -> Passes:
-    """Return a model's repeated forward passes: calls of its outermost module or, without modules, spans between embeddings."""
+    """Return the repeated forward passes of a model.
+
+    These are the calls of its outermost module or, if no module call repeats, the spans between token embeddings.
+    """
     modules = _most_repeated(_outermost(_modules(rank_trace, "")))
     if modules.height > 1:
         return Passes(modules, "module", is_denoiser=False)

@@ -35,12 +35,13 @@ class _Replay(NamedTuple):
 
 
 def with_replays(result: Diagnosis, trace: Trace, executor: Executor) -> Diagnosis:
-    """Return the diagnosis with the stakes of late ranks taken from replays, if unchanged replays are accurate to 3 %.
+    """Return the diagnosis, in which replays have computed the stakes of late ranks.
 
-    The stake is the mean step times the share of time that the replays save. The share is computed over all replayed
+    Steps whose unchanged replay is inaccurate by more than 3 % are not used. The stake of a late rank is the length of
+    the mean step, multiplied by the share of time that the replays save. The share is computed over all replayed
     windows together, because a rank may be late in only some steps. (A window is longer than a step: it begins when the
-    first rank begins the step, and ends when the last rank ends it.) The stake is at most the part of the step that no
-    other finding claims.
+    first rank begins the step, and ends when the last rank ends it.) The stake is at most the mean step minus the
+    stakes of all other findings.
     """
     late = result.per_finding.filter(pl.col("rule") == _RULE)["rank"].to_list()
     if not late or _event_count(trace) > _MOST_EVENTS:
@@ -72,10 +73,10 @@ def _replays(trace: Trace, ranks: Sequence[int], executor: Executor) -> dict[int
 def _replays_of_step(
     trace: Trace, number: int, ranks: Sequence[int], executor: Executor
 ) -> Iterator[tuple[int, _Replay]]:
-    """Yield, for each of these ranks, the additional time that is saved if it is as fast as its median peer.
+    """Yield, for each rank of `ranks`, how much more time is saved if this rank, too, is as fast as its median peer.
 
-    Each replay corrects one more rank and keeps the earlier corrections, because one late rank may hide the delay of
-    another.
+    Each replay makes one more rank as fast as its median peer, and keeps the ranks of earlier replays fast, because one
+    late rank may hide the delay of another.
     """
     try:
         window = job_window(trace, WindowOptions(instance=number, data_loading=tuple(DATA_LOADING)), executor)
@@ -86,7 +87,7 @@ def _replays_of_step(
     for rank in ranks:
         try:
             replay = predicted(window, [PeersMedian([*chosen, rank])], executor=executor)
-        except HolotraceError:  # no peers, or an unchanged replay is inaccurate by more than 3 %
+        except HolotraceError:  # the rank has no peers, or an unchanged replay is off by more than 3 %
             continue
         chosen.append(rank)
         saved_ns = replay.measured_ns - replay.predicted_ns
@@ -97,11 +98,13 @@ def _replays_of_step(
 def _findings(result: Diagnosis, replays: Mapping[int, Sequence[_Replay]]) -> pl.DataFrame:
     """Return the findings with the new stakes, the costliest first.
 
-    Findings of other rules are sorted by upper bounds that no replay has lowered. For a fair order, the finding of a
-    late rank is sorted by twice its stake or by its former upper bound, whichever is smaller. If the job is hardly
-    faster without a rank's delay, the delay is considered random, and the finding is left out. If the line of code that
-    makes the rank late is known, the finding is kept with its upper bound, because other late ranks may hide the effect
-    of the line.
+    Replays of all ranks lower the stakes of late ranks, but not the stakes of other findings, which stay upper bounds.
+    To rank late ranks fairly among them, the finding of a late rank is sorted by twice its new stake or by its former
+    stake, whichever is smaller, but at least by its new stake.
+
+    If the job is hardly faster without a rank's delay, the delay is considered random, and the finding is left out. But
+    if the line of code that makes the rank late is known, the finding keeps its former stake, because other late ranks
+    may hide the effect of this line.
     """
     rows = result.per_finding.to_dicts()
     bounds_ns = [row["stake_ns"] or 0 for row in rows]
@@ -119,8 +122,8 @@ def _findings(result: Diagnosis, replays: Mapping[int, Sequence[_Replay]]) -> pl
         for row, ns, bound_ns in zip(rows, stakes_ns, bounds_ns, strict=True)
     ]
     for place in reversed(range(len(rows) - 1)):
-        # A finding without a stake was ranked by a cost that arises only after the recording. It stays ahead of the
-        # findings that followed it.
+        # A finding without a stake was sorted by a cost that is expected in steps after the recording. This cost is not
+        # in the table, so keep the finding ahead of all findings that came after it.
         if rows[place]["stake_ns"] is None:
             places[place] = max(places[place + 1 :])
     order = sorted(range(len(rows)), key=lambda place: (*rank_of(rows[place]), -places[place]))
@@ -131,7 +134,8 @@ def _findings(result: Diagnosis, replays: Mapping[int, Sequence[_Replay]]) -> pl
 def _is_refuted(row: Mapping[str, Any]) -> bool:
     """Return whether a late rank costs almost nothing, or has a cost that varies so much that chance may explain it.
 
-    A cost with a known line of code is not attributed to chance, even if the line is slow only now and then.
+    If the line of code that makes the rank late is known, the cost is not attributed to chance, even if the line is
+    slow in only a few steps.
     """
     if row["rule"] != _RULE or row["basis"] != "what-if":
         return False

@@ -14,9 +14,9 @@ _MOSTLY = 0.5
 class Claim(NamedTuple):
     """The part of a case's time that no earlier case has claimed, summed over all steps.
 
-    claimed_ns    explained time that no earlier case claims, times the share that can be saved
-    explained_ns  all time that the case explains, within the steps
-    absorbed_by   the earlier rule that claimed most of the explained time; "" if at least half was unclaimed
+    claimed_ns    explained time that no earlier case claims, times the share of it that a fix can save
+    explained_ns  all time within the steps that the case explains
+    absorbed_by   the earlier rule that claimed most of the explained time; "" if at least half was left for this case
     """
 
     claimed_ns: float
@@ -27,9 +27,9 @@ class Claim(NamedTuple):
 def claims(cases: Sequence[tuple[Rule, Case]], steps: Intervals) -> list[Claim]:
     """Return the claim of each case, in the order of `cases`.
 
-    Cases claim time in the order of their rules' `precedence`, the lowest first. If the precedence is equal, the case that can save
-    the most time comes first. A case that can save only a share of its time still claims all of this time, because two fixes that
-    each halve a kernel's time do not save all of the kernel's time.
+    Cases claim time in the order of their rules' `precedence`, the lowest first. Among cases of equal precedence, the
+    case that can save the most time comes first. A case claims all of its time even if it can save only a share of it:
+    two fixes that each halve a kernel's time do not save all of the kernel's time.
     """
     explained = [intersection(case.explained, steps) for _, case in cases]
     lengths = [covered_length(*intervals) for intervals in explained]

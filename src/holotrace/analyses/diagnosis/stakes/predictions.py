@@ -1,4 +1,4 @@
-"""Predict how much time fixing a cause saves, by replaying the critical path's graph of a steady step without the cause."""
+"""Predict how much time fixing a cause saves: replay the critical-path graph of a steady step without the cause."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ _MOST_PREDICTED = 5
 """Only this many of a rank's costliest cases are replayed, because each replay goes through the whole graph of a step."""
 
 _MOST_SCALED = 2.0
-"""Savings are scaled from the replayed to the mean step by at most this factor, because that step may be atypical."""
+"""A saving in the replayed step is scaled up by at most this factor, because the replayed step may be atypical."""
 
 
 class _Step(NamedTuple):
-    """A steady step that can be replayed: its graph and Python functions, an unchanged replay and its length."""
+    """A steady step to replay: its graph, its Python functions, its unchanged replay, and the length of that replay."""
 
     graph: PathGraph
     functions: pl.DataFrame
@@ -35,9 +35,9 @@ class _Step(NamedTuple):
 
 
 class Predictions(NamedTuple):
-    """The savings in replays of one step.
+    """How much time replays of one step save.
 
-    saved_ns  per case: how much shorter the replayed step becomes without the case, in ns
+    saved_ns  per case: how much shorter the replayed step becomes without the cause of the case, in ns
     end_ns    the end of the replayed step; None if no step was replayed
     """
 
@@ -46,10 +46,10 @@ class Predictions(NamedTuple):
 
 
 def predictions(evidence: RankEvidence, cases: Sequence[tuple[Rule, Case, Claim]]) -> Predictions:
-    """Replay a step of the rank once for each of the costliest cases, each time without the cause of this case.
+    """For each of the rank's costliest cases, replay a step without the cause of the case.
 
-    The saved time is None for all other cases, and for cases without a `change`. It is None for all cases if an
-    unchanged replay does not reproduce the step.
+    The saved time of a case is None if the case is not one of the costliest or has no `change`. The saved times of all
+    cases are None if an unchanged replay does not reproduce the step.
     """
     saved: list[float | None] = [None] * len(cases)
     rows = [row for row, (_, case, claim) in enumerate(cases) if case.change is not None and claim.claimed_ns > 0]
@@ -64,11 +64,11 @@ def predictions(evidence: RankEvidence, cases: Sequence[tuple[Rule, Case, Claim]
 
 
 def in_mean_step(evidence: RankEvidence, case: Case, saved_ns: float, end_ns: int) -> float:
-    """Return the saving of a case in the mean step, given its saving `saved_ns` in the replayed step that ends at `end_ns`.
+    """Return how much a case saves in the mean step, if it saves `saved_ns` in the replayed step that ends at `end_ns`.
 
-    A cause may cost more in some steps than in others. If the replay saves some share of the explained time of the replayed step,
-    the mean step is assumed to save the same share of its explained time, but at most twice the saved time. If the replay saves
-    more than the explained time, the excess is added unchanged.
+    A cause may cost more in some steps than in others. Therefore, the saving is multiplied by the time that the case
+    explains in the mean step, and divided by the time that it explains in the replayed step, but at most doubled. If
+    the replay saves more than the case explains in the replayed step, the excess is added unchanged.
     """
     replayed = evidence.steady.filter(pl.col("start_ns") < end_ns, pl.col("end_ns") >= end_ns)
     here_ns = covered_length(*intersection(case.explained, union_of(replayed)))

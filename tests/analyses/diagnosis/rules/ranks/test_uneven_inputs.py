@@ -65,7 +65,7 @@ def test_ranks_that_get_long_sequences_in_turn_are_not_late() -> None:
     turns = [[900 if rank == step % 3 else 300 for rank in range(3)] for step in range(6)]
 
     assert findings(job(turns)) == {
-        "uneven_inputs": "ranks wait in turn, each time for the rank whose inputs have 3 times as many elements as the inputs of its peers"
+        "uneven_inputs": "ranks wait for each other, each time for the rank whose inputs have 3 times as many elements as the inputs of its peers"
     }
 
 

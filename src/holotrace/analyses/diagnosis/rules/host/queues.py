@@ -58,12 +58,12 @@ def late_starts(evidence: RankEvidence) -> Iterator[Case]:
 
 
 def _reason(evidence: RankEvidence, waiting: pl.DataFrame) -> str:
-    """Return why the GPU may have been busy for most of the time in `waiting`; "" if there is no reason to think so.
+    """Return why the GPU may have been busy for most of the time in `waiting`; "" if nothing suggests that it was busy.
 
     `before`: the wait ends when the first recorded work of a stream starts, so the GPU may have run work that was
     launched before the recording. `graph`: the wait ends when the first recorded kernel of a graph replay starts, so
-    earlier kernels of the graph may have run, but the profiler lost them. `left_out`: most launches and their work are
-    missing from the file, so the missing work may have run.
+    the GPU may have run earlier kernels of the graph, which the profiler lost. `left_out`: most launches and their work
+    are missing from the file, so the GPU may have run some of the missing work.
     """
     if calls_between_launches(evidence.rank_trace) is not None:
         return "left_out"
@@ -100,7 +100,7 @@ def host_falls_behind(evidence: RankEvidence) -> Iterator[Case]:
 
 
 def _has_backlog(evidence: RankEvidence, device_ns: int) -> bool:
-    """Return whether the devices have a backlog: whether they are busy for most of the steps of at most `device_ns`."""
+    """Return whether the devices are busy for at least half of the time in steps that take at most `device_ns`."""
     length_ns = pl.col("end_ns") - pl.col("start_ns")
     paced = union_of(evidence.steady.filter(length_ns <= device_ns))
     return covered_length(*intersection(evidence.busy, paced)) >= _MOST * covered_length(*paced)

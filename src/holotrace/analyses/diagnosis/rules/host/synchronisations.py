@@ -40,11 +40,14 @@ _DEVICE = r"(?i)device_?synchroni[sz]e|synchroni[sz]e_?device"
 
 
 def waits_in(evidence: RankEvidence, chosen: pl.Expr, *, is_needless: bool = False) -> Iterator[Case]:
-    """Yield a case for the idle time after the chosen calls, and in operators that always wait, such as `aten::item`.
+    """Yield a case for the idle time that the chosen calls cause.
+
+    This is the idle time after the calls. If an operator that always waits, such as `aten::item`, makes such a call,
+    the idle time inside the operator is included.
 
     A profiler that records Python functions makes the host up to twice as slow, so the device may idle even in a replay
-    without the wait. Therefore, a needless wait counts as the cause of all idle time after it, whatever the replay
-    shows.
+    without the wait. Therefore, if Python functions were recorded, a needless wait counts as the cause of all idle time
+    after it, even if the replay saves less.
     """
     calls = evidence.synchronisations.filter(chosen.fill_null(value=False))
     if calls.is_empty():
@@ -76,7 +79,7 @@ def launching(evidence: RankEvidence, since_ns: int) -> Intervals:
     """Return the idle time after `since_ns` in which the host only launches work.
 
     An earlier wait causes this idle time: without the wait, the host would be ahead of the device. Intervals of at
-    least 0.1 ms in Python are not included, because another rule reports them.
+    least 0.1 ms in which the host runs Python code or nothing are not included, because other rules report them.
     """
     is_short = pl.col("cause").is_in(["python", "host_idle"]) & (pl.col("end_ns") - pl.col("start_ns") < _LONG_NS)
     pieces = evidence.while_idle.filter((pl.col("cause") == "operator") | is_short)
@@ -84,7 +87,7 @@ def launching(evidence: RankEvidence, since_ns: int) -> Intervals:
 
 
 def _inside(evidence: RankEvidence, calls: pl.DataFrame) -> pl.DataFrame:
-    """Return the rows of `RankEvidence.while_idle` inside operators that made these calls and that always wait."""
+    """Return the rows of `RankEvidence.while_idle` inside operators that made these calls and always wait."""
     known = evidence.while_idle.filter(_IS_KNOWN.fill_null(value=False))
     return known.join(calls.select("name", "frame").unique(), on=["name", "frame"], how="semi", nulls_equal=True)
 
@@ -104,8 +107,8 @@ def _without(calls: pl.DataFrame, inside: pl.DataFrame) -> tuple[NoWait, Remove]
 def pageable_copies(evidence: RankEvidence) -> Iterator[Case]:
     """Yield a case for copies from or to pageable memory while no kernel runs, and for the idle time around them.
 
-    Such a copy blocks the host, which can launch more work only when the copy ends. If the blocking costs more time than the
-    copies themselves, the rule about blocking copies reports it instead.
+    Such a copy blocks the host, which can launch more work only when the copy ends. If the idle time around the copies
+    is longer than the copies themselves, the rule about blocking copies reports this idle time instead.
     """
     names = evidence.rank_trace.texts(evidence.work["name"])
     copies = evidence.work.filter(names.str.contains(r"(?i)pageable"))

@@ -19,7 +19,7 @@ usually reduce gradients, but may serve other purposes."""
 
 
 def repeated_reductions(evidence: JobEvidence) -> Iterator[JobCase]:
-    """Yield a case for the exposed communication of needless gradient reductions: all but one per weight update."""
+    """Yield a case for the exposed communication of all gradient reductions beyond one per weight update."""
     rounds = {rank: of_rank.gradient_rounds for rank, of_rank in evidence.ranks.items()}
     per_update = fmean(of_rank.per_update for of_rank in rounds.values())
     waits = evidence.results["parallelism"].per_step.drop_nulls("step").filter(pl.col("axis").is_in(_GRADIENTS))

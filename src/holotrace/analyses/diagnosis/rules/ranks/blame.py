@@ -1,4 +1,4 @@
-"""Find the ranks that are to blame for the waits of others: they cause their own delays, and not by chance."""
+"""Find the ranks that are to blame for waits of other ranks: their own work delays them, and not just by chance."""
 
 from __future__ import annotations
 
@@ -27,12 +27,15 @@ _ONE_CAUSE = 0.2
 others is delayed at many lines of code.
 """
 _CHANCE = 0.05
-"""A rank is not to blame if chance may explain how often it is the latest: if all ranks were equally fast, some rank
-would be the latest in as many steps with at least this probability."""
+"""Chance may explain how often a rank is the latest if, among equally fast ranks, some rank would be the latest in as
+many steps with at least this probability. Such a rank is not to blame."""
 
 
 def blamed(evidence: JobEvidence) -> list[int]:
-    """Return the culprits whose delays are mostly due to themselves, not to transfers, the GPU, unknown causes or chance."""
+    """Return the culprits whose own work causes at least half of their delays, unless chance may explain the delays.
+
+    Slow transfers, late starts of GPU work and unknown causes (`NOT_OWN`) are not a rank's own work.
+    """
     causes = evidence.results["wait_causes"]
     culprits = causes.per_rank.filter(pl.col("role") == CULPRIT)["rank"]
     own = pl.col("cost_ns").filter(~pl.col("cause").is_in(NOT_OWN)).sum()
@@ -42,14 +45,14 @@ def blamed(evidence: JobEvidence) -> list[int]:
 
 
 def delays_of(evidence: JobEvidence, rank: int) -> pl.DataFrame:
-    """Return the causes of all waits for a rank, without extra tokens and larger inputs, which other rules report."""
+    """Return the causes of all waits for a rank, except extra tokens and larger inputs, which other rules report."""
     in_steps = evidence.results["wait_causes"].per_cause.drop_nulls("step").filter(pl.col("cause_rank") == rank)
     own = without_larger_inputs(evidence, in_steps)
     return own.filter(~pl.col("cause").is_in(WORK)) if rank in overloaded(evidence) else own
 
 
 def explained(evidence: JobEvidence, delays: pl.DataFrame) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return the largest cause of a rank's `delays`, and words such as the number of late steps."""
+    """Return the largest cause of a rank's `delays`, and the case's `words`, such as the number of late steps."""
     own = with_own_share(evidence, delays).with_columns(pl.col("own_ns").round().cast(pl.Int64).alias("cost_ns"))
     cause = largest_causes(own).row(0, named=True)
     times_as_many = times_as_many_calls(evidence, cause["cause_rank"])
@@ -61,9 +64,9 @@ def explained(evidence: JobEvidence, delays: pl.DataFrame) -> tuple[dict[str, An
 
 
 def _is_late_by_chance(evidence: JobEvidence, rank: int) -> bool:
-    """Return whether a rank is late without a clear cause, and no more often than equal ranks may be by chance.
+    """Return whether a rank has no clear cause for being late, and chance may explain how often it is the latest.
 
-    Equal ranks take turns at random: in each step, each of them is equally likely to be the latest.
+    If all ranks were equally fast, each of them would be equally likely to be the latest in a step.
     """
     delays = delays_of(evidence, rank)
     if delays.is_empty() or function_alone(evidence, rank, _cost_per_step(evidence, delays)) is not None:
@@ -76,7 +79,7 @@ def _is_late_by_chance(evidence: JobEvidence, rank: int) -> bool:
 
 
 def _cost_per_step(evidence: JobEvidence, delays: pl.DataFrame) -> float:
-    """Return how long the rank that waits longest waits for these delays in a step."""
+    """Return how much waiting per step these delays cause on the rank that waits longest because of them."""
     costs: list[int] = delays.group_by("waiting_rank").agg(pl.col("cost_ns").sum())["cost_ns"].to_list()
     return max(costs) / steps_of(evidence.results["wait_causes"])
 
@@ -90,7 +93,7 @@ def _latest_ranks(evidence: JobEvidence) -> list[int]:
 
 
 def _chance(late: int, steps: int, ranks: int) -> float:
-    """Return an upper bound on the chance that any of several equally fast ranks is the latest in at least `late` steps."""
+    """Return an upper bound on the probability that, among equal ranks, one is the latest in `late` or more steps."""
     ways = sum(comb(steps, count) * (ranks - 1) ** (steps - count) for count in range(late, steps + 1))
     likelihood: float = ranks * ways / ranks**steps
     return min(1.0, likelihood)
@@ -141,7 +144,8 @@ def _how_often(mine: pl.DataFrame, cause: Mapping[str, Any], steps: int) -> dict
 def is_part_of_training(causes: pl.DataFrame, cause: Mapping[str, Any]) -> bool:
     """Return whether every step needs this Python code.
 
-    This is the case if it runs the backward pass, or is between the operators of training code.
+    Every step needs the code that runs the backward pass, and code between operators in a function that spends much of
+    its time in operators, because such a function is part of the training.
     """
     if cause["cause"] != "python":
         return False
@@ -149,9 +153,10 @@ def is_part_of_training(causes: pl.DataFrame, cause: Mapping[str, Any]) -> bool:
 
 
 def _in_function(own: pl.DataFrame, cause: Mapping[str, Any]) -> float:
-    """Return the cost of Python in the function that a cause names.
+    """Return how much Python costs in the function in which a cause occurs (its `frame`).
 
-    The cost is 0 if this function spends much time in operators, as training code does.
+    The result is 0 if Python costs less than three times as much as all other causes in this function, as in training
+    code, which spends much of its time in operators.
     """
     if cause["cause"] != "python" or cause["frame"] is None:
         return 0.0
@@ -162,5 +167,9 @@ def _in_function(own: pl.DataFrame, cause: Mapping[str, Any]) -> float:
 
 
 def has_same_work(words: Mapping[str, Any]) -> bool:
-    """Return whether operators make the rank late, although it runs as many as the other ranks, with inputs of the same size."""
+    """Return whether operators make the rank late, although it does the same work as its peers.
+
+    The work is the same if the rank makes about as many calls of matrix products, convolutions and embeddings as its
+    peers, and its inputs are not larger.
+    """
     return words["kind"] == "operator" and 1 / MORE_CALLS <= (words["times_as_many"] or 0) < MORE_CALLS

@@ -28,8 +28,8 @@ _SHARE = 0.05
 _LONGEST_TRANSFER = 3
 """A transfer was probably delayed if it takes more than this many times as long as the fast transfers of equal size."""
 _FAST_QUANTILE, _FAST_MESSAGE_QUANTILE = 0.25, 0.05
-"""The fastest quarter of the transfers counts as fast, but only the fastest twentieth of sends and receives, because a
-late receiver delays most sends."""
+"""Fast transfers are the fastest quarter of all transfers of equal size. Of sends and receives, only the fastest
+twentieth is fast, because a late receiver delays most sends."""
 _ON_ONE_RANK = 0.8
 """A cause is attributed to a rank if this rank has at least this share of the cause's cost."""
 _BALANCED = 1.25
@@ -89,7 +89,10 @@ def _main_collectives(evidence: JobEvidence, axis: str | None) -> list[str]:
 
 
 def _partial_axes(evidence: JobEvidence) -> set[str]:
-    """Return the axes with groups whose ranks were not all opened; transfers on these axes include waits for missing ranks."""
+    """Return the axes on which some groups have ranks that were not opened.
+
+    Transfers on these axes include waits for the missing ranks.
+    """
     if "collectives" not in evidence.results:
         return set()
     calls = evidence.results["collectives"].per_call
@@ -157,8 +160,8 @@ def _is_balanced(stages: pl.DataFrame) -> bool:
 def small_calls(evidence: JobEvidence) -> Iterator[JobCase]:
     """Yield a case for each kind of collective with several small calls in a row.
 
-    Merging a call into the previous call saves its latency and the usual wait for the other ranks. It does not save the wait
-    for a rank with more work, because this wait is mostly in the first call of the series.
+    Merging a call into the previous call saves its latency and the usual wait for the other ranks. It does not save the
+    wait for a rank with more work, because this wait is mostly in the first call of the series.
     """
     table = evidence.results["collectives"].per_collective.filter(pl.col("mergeable_count") > 0)
     calls = evidence.results["collectives"].per_call
@@ -197,8 +200,8 @@ def jitter(evidence: JobEvidence) -> Iterator[JobCase]:
 def _waiting_in_turn(evidence: JobEvidence, *, is_work: bool) -> Iterator[JobCase]:
     """Yield a case for the waiting that no other rule reports.
 
-    With `is_work`, yield a case only if work causes at least half of the waiting; otherwise, only if work causes less
-    than half.
+    If `is_work` is true, yield a case only if different amounts of work cause at least half of the waiting. If it is
+    false, yield a case only if they cause less than half.
     """
     causes = evidence.results["wait_causes"]
     named = [*blamed(evidence), *overloaded(evidence)]
@@ -234,7 +237,7 @@ def _waiting_in_turn(evidence: JobEvidence, *, is_work: bool) -> Iterator[JobCas
 
 
 def _most_frequent(causes: pl.DataFrame) -> dict[str, Any]:
-    """Return the costliest cause; `rank` is set if one rank has most of this cost.
+    """Return the costliest cause; its `rank` is the rank that has at least 80 % of the cost, or None.
 
     All data loading counts as one cause.
     """
@@ -252,9 +255,10 @@ def _most_frequent(causes: pl.DataFrame) -> dict[str, Any]:
 
 
 def _delays(rest: pl.DataFrame, step_count: int) -> dict[int, Delay]:
-    """Return each rank's mean delay per step: the longest wait of another rank for it.
+    """Return each rank's mean delay per step, with the lines of code that cause it.
 
-    Waits that are due to more work are not included.
+    A rank's delay in a step is the longest time for which any other rank waits for it. Waits that are due to more work
+    are not included.
     """
     not_work = rest.filter(~pl.col("cause").is_in(WORK))
     of_waiting = not_work.group_by("cause_rank", "step", "waiting_rank").agg(pl.col("own_ns").sum())
@@ -267,8 +271,8 @@ def _delays(rest: pl.DataFrame, step_count: int) -> dict[int, Delay]:
 def _of_work(evidence: JobEvidence, causes: pl.DataFrame) -> pl.DataFrame:
     """Return the causes that are due to some ranks having more work than others.
 
-    Operators on the host are such a cause only if the ranks make different numbers of calls. If the numbers are about equal,
-    something else slows the operators down.
+    Operators on the host are included only if the ranks make different numbers of calls. If these numbers are about
+    equal, something else slows the operators down.
     """
     times = [times_as_many_calls(evidence, rank) for rank in evidence.ranks]
     is_equal = all(rate is not None and 1 / MORE_CALLS <= rate <= MORE_CALLS for rate in times)
@@ -280,9 +284,9 @@ def _named(cause: Mapping[str, Any]) -> str:
 
 
 def _share_outside_pipelines(evidence: JobEvidence) -> pl.Expr:
-    """Return the share of a rank's waiting that is not in pipeline communication.
+    """Return, as an expression, the share of a rank's waiting that is outside pipeline communication.
 
-    Waits for other stages of a pipeline are reported by another rule.
+    Another rule reports waits for other stages of a pipeline.
     """
     if "parallelism" not in evidence.results:
         return pl.lit(1.0)
@@ -357,7 +361,7 @@ def _say_slow(cases: Sequence[RankCase]) -> Said:
 
 def _say_uneven(cases: Sequence[RankCase]) -> Said:
     return Said(
-        f"{_in_turn(cases)} takes longer than the others for its work and keeps them waiting, mostly because of {cases[0].words['cause']}",
+        f"{_in_turn(cases)} takes longer than the others to do its work and keeps them waiting, mostly because of {cases[0].words['cause']}",
         _EQUAL_SIZES if cases[0].words["has_sizes"] else _UNKNOWN_SIZES,
     )
 

@@ -1,4 +1,4 @@
-"""The rule about ranks whose experts get more tokens than other experts."""
+"""The rule about ranks whose experts get more tokens than the experts of other ranks."""
 
 from __future__ import annotations
 
@@ -33,13 +33,13 @@ def uneven_experts(evidence: JobEvidence) -> Iterator[JobCase]:
 
 
 def overloaded(evidence: JobEvidence) -> list[int]:
-    """Return the rank whose experts get the most tokens, if they get at least 1.2 times the mean; empty otherwise."""
+    """Return the rank whose experts get the most tokens; an empty list if they get less than 1.2 times the mean."""
     most = _most_tokens(evidence)
     return [most["rank"]] if most is not None and most["uneven"] >= _UNEVEN else []
 
 
 def _most_tokens(evidence: JobEvidence) -> dict[str, Any] | None:
-    """Return the rank whose experts get the most tokens; `uneven` is their number divided by the mean of all ranks."""
+    """Return the row of the rank whose experts get the most tokens; `uneven` is how many times the mean they get."""
     if "parallelism" not in evidence.results:
         return None
     experts = evidence.results["parallelism"].per_expert_rank

@@ -86,7 +86,7 @@ def _innermost(alone: Mapping[str, int]) -> str | None:
 def _of_function(name: str, inner: str | None) -> dict[str, Any]:
     """Return the `words` of a case whose cause is the function `name`, which only the late rank runs.
 
-    `inner` is a function that `name` calls, and that takes most of the time of `name`.
+    `inner` is the function inside `name` that takes most of the time of `name`.
     """
     mostly = f" (mostly {inner})" if inner not in (None, name) else ""
     cause = f"{name}{mostly}, which no other rank runs"
@@ -137,10 +137,10 @@ def _say(cases: Sequence[RankCase]) -> Said:
 
 
 def _reason(words: Mapping[str, Any]) -> str:
-    """Return the words of the finding that lead to the cause."""
+    """Return the words that come before the cause in the finding."""
     if words["is_spread"]:
         return "for many small reasons, the largest of which is "
-    return "because it needs longer for the same work, mostly for " if has_same_work(words) else "mostly because of "
+    return "because it takes longer to do the same work, mostly for " if has_same_work(words) else "mostly because of "
 
 
 def _more_calls(words: Mapping[str, Any]) -> str:

@@ -29,5 +29,5 @@ def share_of_step(evidence: JobEvidence, costs: dict[int, float]) -> float:
 
 
 def wait_count(costs: pl.DataFrame) -> int:
-    """Return how many waits the most frequent cause explains; a sum over causes would count some waits twice."""
+    """Return the largest number of waits with the same cause; a sum over all causes would count some waits twice."""
     return int(costs["wait_count"].max() or 0)  # type: ignore[arg-type]

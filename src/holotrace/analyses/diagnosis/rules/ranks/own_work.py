@@ -10,7 +10,9 @@ import polars as pl
 from holotrace.analyses.diagnosis.job_evidence import JobEvidence
 
 _DEVICE_WORK, _HOST_WORK = ("computation", "copy"), ("operator",)
-"""The causes whose time `RankExamination.working_ns` measures: in jobs with device work, and in all other jobs."""
+"""The causes whose time `RankExamination.working_ns` measures.
+
+The first tuple applies to jobs with device work, the second to all other jobs."""
 
 _EXCESS = {"step": pl.Int64, "cause_rank": pl.Int32, "excess_ns": pl.Int64}
 
@@ -18,10 +20,10 @@ _EXCESS = {"step": pl.Int64, "cause_rank": pl.Int32, "excess_ns": pl.Int64}
 def with_own_share(evidence: JobEvidence, per_cause: pl.DataFrame) -> pl.DataFrame:
     """Add `own_ns`: the time in `cost_ns` that the named cause is really to blame for.
 
-    While a rank waits in a collective, its device already runs the next work. The late rank runs the same work later, so it
-    seems to compute more before the next collective. Work is therefore blamed only for the time by which the rank works longer
-    than the median of the other ranks in that step. If this leaves nothing to blame for a rank's delays,
-    its work is blamed for all of them.
+    While other ranks wait for the late rank in a collective, their devices may already run the next work. The late rank
+    runs this work after the collective, so it seems to compute more than the others before the next collective.
+    Therefore, work is blamed only for the time by which the rank works longer than the median of the other ranks in
+    that step. If `own_ns` would then be 0 for all causes of a rank, `own_ns` is equal to `cost_ns`.
     """
     same = ["step", "cause_rank", "waiting_rank"]
     is_work = pl.col("cause").is_in(_DEVICE_WORK if _has_device_work(evidence) else _HOST_WORK)
@@ -41,7 +43,7 @@ def _has_device_work(evidence: JobEvidence) -> bool:
 
 
 def _excess(evidence: JobEvidence) -> pl.DataFrame:
-    """Return, for each step and rank, how much longer the rank works than the median of the other ranks, at least 0."""
+    """Return, for each step and rank, how much longer the rank works than the median of the others; never negative."""
     return pl.DataFrame(list(_excess_rows(evidence)), _EXCESS, orient="row")
 
 

@@ -18,7 +18,7 @@ _UNEVEN = 1.2
 _MOSTLY = 0.8
 
 MORE_CALLS = 1.2
-"""A rank has more work if it makes at least this many times as many calls as the other ranks."""
+"""A rank has more work than the other ranks if its number of calls is at least this multiple of theirs."""
 
 _LARGER = {"step": pl.Int64, "cause_rank": pl.Int32, "times": pl.Float64}
 
@@ -53,7 +53,8 @@ def without_larger_inputs(evidence: JobEvidence, per_cause: pl.DataFrame) -> pl.
 def times_as_many_calls(evidence: JobEvidence, rank: int) -> float | None:
     """Return a rank's number of matrix products, convolutions and embeddings as a multiple of the median of its peers.
 
-    None if shapes were not recorded, or if other ranks make the same number of calls with smaller inputs.
+    None if shapes were not recorded, if the rank has larger inputs than peers that make the same number of calls, or if
+    the experts of some rank get too many tokens.
     """
     if any(rank == larger for larger in _larger(evidence)["cause_rank"]):
         return None
@@ -90,7 +91,7 @@ def _say(cases: Sequence[RankCase]) -> Said:
     finding = (
         f"the other ranks wait for rank {words['rank']}, whose inputs have {larger}{often}"
         if words["rank"] is not None
-        else f"ranks wait in turn, each time for the rank whose inputs have {larger}{often}"
+        else f"ranks wait for each other, each time for the rank whose inputs have {larger}{often}"
     )
     return Said(
         finding,
