@@ -114,7 +114,7 @@ class GzipWriter:
 
     def __new__(cls) -> Self: ...
     def compressed(self, piece: bytes) -> bytes:
-        """Compress a piece; return the bytes that are ready."""
+        """Compress `piece`; return the compressed bytes that are ready so far, possibly none."""
 
     def end(self) -> bytes:
         """End the stream; return its last bytes."""
@@ -188,10 +188,13 @@ class _Stream(Protocol):
         """The size of the file; 0 if unknown."""
 
     def read(self) -> bytes:
-        """Return the next piece, empty at the end; may be called from any thread. An exception stops the reader."""
+        """Return the next bytes, or empty bytes at the end of the file.
+
+        The reader may call this method from any thread. If the method raises an exception, the reader stops.
+        """
 
     def close(self) -> None:
-        """Make a waiting `read` return; called when the reader stops."""
+        """Close the file; the reader calls this method when it stops. If a `read` is still waiting, it must return now."""
 
 _Source: TypeAlias = str | os.PathLike[str] | _Stream
 

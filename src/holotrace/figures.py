@@ -1,7 +1,7 @@
 """Figures: `plot_<name>(result)` draws the result of the analysis with this name.
 
-A figure is drawn from a finished result alone, so notebooks, reports and pages show the same numbers. Plotly is
-imported when the first figure is drawn. `figures.pyi` lists the names for type checkers.
+A figure contains only data of the result, so notebooks, HTML reports and the web pages show the same numbers. Plotly is
+imported when the first figure is drawn. `figures.pyi` lists the plot functions for type checkers.
 """
 
 from __future__ import annotations

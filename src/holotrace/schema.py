@@ -5,7 +5,8 @@ The reader (Rust), the cache, the analyses, SQL and export all rely on these tab
 
 Types: `string` is stored as a uint32 row number in the table `strings`; `json` is a `string` whose text is a JSON
 value; `text` is stored in the column itself. Every column may be null except those declared `nullable=False`. Times are
-int64 nanoseconds, since the Unix epoch if the file allows this; `baseTimeNanoseconds` is already added.
+int64 nanoseconds, counted from the Unix epoch if the file makes this possible; the file's `baseTimeNanoseconds` is
+already added.
 """
 
 from __future__ import annotations
@@ -67,7 +68,9 @@ LAUNCH_KINDS = (EventKind.RUNTIME, EventKind.DRIVER)
 
 
 class KernelKind(IntEnum):
-    """The kind of a kernel, copy or memset; ordered as in HTA's names (`COMPUTATION overlapping COMMUNICATION`).
+    """The kind of a kernel, copy or memset.
+
+    HTA lists kinds in this order when it names an overlap, such as `COMPUTATION overlapping COMMUNICATION`.
 
     >>> from holotrace import KernelKind
     >>> [kind.name for kind in KernelKind]
@@ -288,7 +291,7 @@ TABLES: dict[str, tuple[Column, ...]] = {
         Column("device_type", "int64", "c10 DeviceType: 0 CPU, 1 CUDA, 6 HIP, 12 XPU, 20 PrivateUse1"),
         Column("device_id", "int64", "device ordinal; -1 on the CPU"),
         Column("address", "uint64", "address of the block"),
-        Column("bytes", "int64", "bytes allocated; negative when freed", "bytes"),
+        Column("bytes", "int64", "bytes allocated; negative if memory was freed", "bytes"),
         Column("total_allocated", "int64", "bytes in use after the event", "bytes"),
         Column("total_reserved", "int64", "bytes reserved after the event", "bytes"),
     ),

@@ -88,7 +88,7 @@ def test_sorting_by_an_unknown_column_lists_those_that_exist(job) -> None:
 
 def test_a_table_without_rows_is_one_line(job) -> None:
     """An empty table prints its caption and `none`, without headings."""
-    assert "Warm-up and outlier steps, and what took longer: none" in run("step-time", job).splitlines()
+    assert "Warm-up and outlier steps, and what took longer than usual: none" in run("step-time", job).splitlines()
 
 
 @pytest.mark.slow
@@ -200,7 +200,7 @@ def test_a_summary_begins_with_problems_of_the_files(job) -> None:
     assert lines[1].startswith("Rank 0's file is cut off after ")
     assert lines[2] == "1 file could not be read and is left out: rank3.json (not a profiler trace: an empty file)."
     assert lines[3].startswith("These files belong to 2 different jobs, so no single verdict applies to all of them; ")
-    assert "The numbers behind this" not in "\n".join(lines)
+    assert "The numbers behind these findings" not in "\n".join(lines)
     assert run("diagnose", job).splitlines()[1:] == lines[:4]
 
 

@@ -85,7 +85,7 @@ def test_other_suffixes_of_a_figure_are_refused(name, job, tmp_path) -> None:
 @pytest.mark.parametrize("name", ["f", "f.pdf", "f.png", "f.html.gz"])
 def test_a_report_must_be_named_html(name, job, tmp_path) -> None:
     """A report file whose name does not end in `.html` is refused."""
-    with pytest.raises(InvalidOptionError, match=r"would contain HTML; choose a name that ends in \.html"):
+    with pytest.raises(InvalidOptionError, match=r"is not a name for an HTML file; choose a name that ends in \.html"):
         run("report", job, "-o", str(tmp_path / name))
 
 

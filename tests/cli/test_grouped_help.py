@@ -60,4 +60,4 @@ def test_options_of_a_question_come_before_common_ones() -> None:
 
     assert any(name.startswith("--scale") for name in groups["Options"])
     assert "--json" in groups["What to print and write"]
-    assert any(name.startswith("--workers") for name in groups["How to run the work"])
+    assert any(name.startswith("--workers") for name in groups["How to process ranks"])

@@ -71,9 +71,7 @@ def _is_bug(error: BaseException) -> bool:
 def _described(error: BaseException) -> str | None:
     """Return the message for an error; None if the command should end silently."""
     if isinstance(error, HolotraceError):
-        return str(error).replace(
-            "with ranks=[...]", "with --ranks"
-        )  # on the command line, an option replaces this argument
+        return str(error).replace("with ranks=[...]", "with --ranks")  # users of the command line set --ranks instead
     if isinstance(error, CancelledError):
         return "the cluster cancelled the work; check that its scheduler is still running"
     if isinstance(error, BrokenPipeError):  # in `holotrace … | head`, head closes the pipe early
@@ -117,7 +115,10 @@ def _collect_less_garbage() -> None:
 
 
 def _freeze() -> None:
-    """Skip the garbage collection at exit, unless DuckDB is loaded, whose bindings would then report false leaks."""
+    """Skip the garbage collection at exit.
+
+    If DuckDB is loaded, do not skip it: without this collection, DuckDB's bindings would report false leaks.
+    """
     if "duckdb" not in sys.modules:
         gc.freeze()
 
@@ -126,7 +127,7 @@ def _prepare_streams() -> None:
     """Make stdout and stderr accept any text, even if they are closed or their encoding lacks a character."""
     for name in ("stdout", "stderr"):
         stream = getattr(sys, name)
-        if stream is None:  # the shell closed it, as with `>&-`
+        if stream is None:  # the shell closed the stream, as with `>&-`
             setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: PTH123, SIM115 -- stays open until the process ends
         elif isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")
@@ -163,7 +164,7 @@ def _stop(message: str | None, code: int = FAILED) -> None:
 
 
 def _discard_output() -> None:
-    """Flush stdout. If that fails, discard its buffer, so the interpreter reports no second error at exit."""
+    """Flush stdout. If flushing fails, discard the buffer, so that the interpreter reports no second error at exit."""
     try:
         sys.stdout.flush()
     except (OSError, ValueError):
@@ -174,7 +175,7 @@ def _discard_output() -> None:
 def _reason(error: OSError) -> str:
     if error.filename and error.strerror:
         return f"{error.filename}: {error.strerror}"
-    return f"{error.strerror or error}; the operating system does not say for which file; it may be the output file"
+    return f"{error.strerror or error}; the operating system does not name the file; it may be the output file"
 
 
 def _bug(error: BaseException) -> str:

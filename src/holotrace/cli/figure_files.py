@@ -32,7 +32,7 @@ def expect_a_figure_file(path: Location, *, overwrite: bool) -> None:
 
 
 def can_draw() -> bool:
-    """Return whether kaleido is installed, which plotly needs to draw pictures."""
+    """Return whether kaleido is installed; plotly needs it to draw pictures."""
     return importlib.util.find_spec("kaleido") is not None
 
 
@@ -54,7 +54,7 @@ def write_figure(figure: go.Figure, path: Location) -> None:
 def _drawn(figure: go.Figure, path: Location) -> bytes:
     """Draw a figure with kaleido.
 
-    Kaleido needs a browser. Without one, it raises an error whose type depends on the version of kaleido.
+    Kaleido needs a browser. Without a browser, it raises an error whose type depends on the version of kaleido.
     """
     try:
         picture: bytes = figure.to_image(format=path.suffix.lower().removeprefix("."))

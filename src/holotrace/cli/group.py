@@ -37,7 +37,7 @@ _OWN_MODULES = {
 """Questions whose command also writes files, reads files other than traces, or prints more than tables."""
 
 _OTHER_NAMES = {"advice": "diagnose"}
-"""Other names for commands, which users of other tools may try; the help does not list these names."""
+"""Command names that users of other tools may try, and the command that each one runs; the help does not list them."""
 
 _QUESTIONS = {question.command: question for question in (*COMPARISONS, *ANALYSES)}
 _LISTED = {**_COMMANDS, **{name: question.question for name, question in _QUESTIONS.items()}}
@@ -133,7 +133,10 @@ ShowVersion = Annotated[
 
 @app.callback(help=_HELP)
 def options(*, show_version: ShowVersion = False) -> None:
-    """Declare the options before a command; the callback of `show_version` has already run, so nothing remains to do."""
+    """Declare the options that may precede a command.
+
+    This function does nothing: the callback of `show_version`, the only such option, has already run.
+    """
 
 
 def misuse(error: Exception) -> str | None:

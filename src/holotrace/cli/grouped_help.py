@@ -8,7 +8,7 @@ from typing import Any
 from typer.core import TyperCommand
 
 TRACES = "Which traces"
-WORK = "How to run the work"
+WORK = "How to process ranks"
 OUTPUT = "What to print and write"
 """Headings for shared options; `rich_help_panel` is the heading of an option."""
 

@@ -48,7 +48,7 @@ class ReadingOptions:
 
     @property
     def title(self) -> str:
-        """The job's name on a page."""
+        """The job's title on a page: the first source, and the number of other sources if there are any."""
         return self.sources[0] if len(self.sources) == 1 else f"{self.sources[0]} and {len(self.sources) - 1} more"
 
     def opened(self, display: Display, on_error: OnError) -> Trace:

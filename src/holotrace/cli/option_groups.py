@@ -17,9 +17,9 @@ from holotrace.questions.options import Option
 def with_option_groups(command: Callable[..., None], options: Iterable[Option] = ()) -> Callable[..., None]:
     """Return the command with each field of its dataclass arguments as a separate parameter.
 
-    Positional fields come first, then the command's other parameters, then the remaining fields. Each of `options` also
-    becomes a parameter; if the user sets it, the command receives its value as the argument that `Option.argument`
-    names.
+    Positional fields come first, then the command's other parameters, then the remaining fields. Each option in
+    `options` also becomes a parameter. If the user sets the option, the command receives the value in the argument whose
+    name is `Option.argument`.
     """
     hints = inspect.get_annotations(command, eval_str=True)  # in Python 3.10, get_type_hints adds None to types
     groups = {name: hint for name, hint in hints.items() if dataclasses.is_dataclass(hint)}

@@ -12,7 +12,7 @@ from holotrace.store.trace import OnError
 
 if TYPE_CHECKING:
     Target = Location
-else:  # typer does not support unions; with `parser=located`, the option's value is nevertheless a Location
+else:  # typer does not support unions, so it sees str; `parser=located` still makes the value a Location
     Target = str
 
 
@@ -34,7 +34,7 @@ Ranks = Annotated[
     typer.Option(
         "--ranks",
         metavar="0-7,512",
-        help="Analyse only these ranks; 0-1023:64 is every 64th rank of a range.",
+        help="Analyse only these ranks; 0-1023:64 selects every 64th rank from 0 to 1023.",
         rich_help_panel=TRACES,
     ),
 ]
@@ -54,7 +54,10 @@ Dask = Annotated[
 Ray = Annotated[
     str | None,
     typer.Option(
-        "--ray", metavar="auto", help="Run on the Ray cluster at this address; auto finds it.", rich_help_panel=WORK
+        "--ray",
+        metavar="auto",
+        help="Run on the Ray cluster at this address; auto finds a running cluster.",
+        rich_help_panel=WORK,
     ),
 ]
 Mpi = Annotated[
@@ -75,22 +78,23 @@ OnErrorOption = Annotated[
 ]
 Control = Annotated[
     str,
-    typer.Argument(
-        metavar="CONTROL", parser=without_secret, help="The trace to compare with: a file, folder or pattern."
-    ),
+    typer.Argument(metavar="CONTROL", parser=without_secret, help="The baseline trace: a file, folder or pattern."),
 ]
 Test = Annotated[
-    str, typer.Argument(metavar="TEST", parser=without_secret, help="The trace in question: a file, folder or pattern.")
+    str,
+    typer.Argument(
+        metavar="TEST", parser=without_secret, help="The trace to compare with CONTROL: a file, folder or pattern."
+    ),
 ]
 ControlRanks = Annotated[
     str | None,
     typer.Option(
-        "--control-ranks", metavar="0-7,9", help="Compare only these ranks of control.", rich_help_panel=TRACES
+        "--control-ranks", metavar="0-7,9", help="Compare only these ranks of CONTROL.", rich_help_panel=TRACES
     ),
 ]
 TestRanks = Annotated[
     str | None,
-    typer.Option("--test-ranks", metavar="0-7,9", help="Compare only these ranks of test.", rich_help_panel=TRACES),
+    typer.Option("--test-ranks", metavar="0-7,9", help="Compare only these ranks of TEST.", rich_help_panel=TRACES),
 ]
 Capture = Annotated[
     list[str] | None,
@@ -109,7 +113,7 @@ ControlCapture = Annotated[
         "--control-capture",
         parser=without_secret,
         metavar="PATH",
-        help="Like --capture, for control.",
+        help="Like --capture, but only for CONTROL.",
         rich_help_panel=TRACES,
     ),
 ]
@@ -119,7 +123,7 @@ TestCapture = Annotated[
         "--test-capture",
         parser=without_secret,
         metavar="PATH",
-        help="Like --capture, for test.",
+        help="Like --capture, but only for TEST.",
         rich_help_panel=TRACES,
     ),
 ]
@@ -169,7 +173,7 @@ RawText = Annotated[
     bool,
     typer.Option(
         "--raw-text",
-        help="In CSV, do not put an apostrophe before texts that a spreadsheet would run as formulas.",
+        help="In CSV, do not put an apostrophe before text that a spreadsheet would run as a formula.",
         rich_help_panel=OUTPUT,
     ),
 ]

@@ -127,7 +127,10 @@ def _whole(cell: Cell) -> str:
 
 
 def _fitting_widths(table: PrintedTable, room: int) -> list[int]:
-    """Return the width of each column that fits; before a column is omitted, the widest text column is narrowed."""
+    """Return the widths of the columns that fit.
+
+    If the table is too wide, narrow the widest text column; if that is not enough, omit the last column.
+    """
     widths = [_width(table, index) for index in range(len(table.headings))]
     while _taken(widths) > room and len(widths) > _FEWEST_COLUMNS:
         widest = _widest_text(table, widths)

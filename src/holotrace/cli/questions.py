@@ -80,9 +80,9 @@ def show(  # noqa: PLR0913 -- what to show, and how
 ) -> None:
     """Write the figure if requested, then print the result as tables, as CSV or as a single JSON object.
 
-    The JSON object has `about`, all tables, the findings and `further`; CSV has only the first table. If
-    neither JSON nor CSV is requested, the one-sentence answer is printed, then the tables of `views`, by default the
-    views of the question.
+    The JSON object contains the entries of `about`, all tables, the findings and the entries of `further`. CSV has only
+    the first table. If neither JSON nor CSV is requested, the one-sentence answer is printed, then the tables of
+    `views`, by default the views of the question.
     """
     if shown.figure is not None:
         write_figure(figure_of(question.name, result), shown.figure)
@@ -97,7 +97,7 @@ def show(  # noqa: PLR0913 -- what to show, and how
 
 
 class ShownTable(NamedTuple):
-    """A table to print; if it is too long, only the rows with the largest values in column `telling` are printed."""
+    """A table to print; `telling` names a column, and a table that is too long is cut to the rows with its largest values."""
 
     caption: str
     frame: pl.DataFrame

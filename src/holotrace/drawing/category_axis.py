@@ -34,7 +34,7 @@ def category_axis(keys: Sequence[str], title: str, labels: Sequence[str] | None 
 
 
 def _ordinal(power_of_two: int) -> str:
-    """Return `4th` or `32nd`, for powers of two from 4 on."""
+    """Return the ordinal of a power of two greater than 1, for example `4th` or `32nd`."""
     is_second = power_of_two % 10 == 2 and power_of_two % 100 != 12  # noqa: PLR2004 -- 512th, not 512nd
     return f"{power_of_two}{'nd' if is_second else 'th'}"
 

@@ -89,7 +89,7 @@ def _text(which: pl.Expr, value: pl.Expr, base_time_ns: int) -> pl.Expr:
 
 
 def _processes(rank_trace: RankTrace) -> pl.DataFrame:
-    """Return `work_index` and the JSON text of the pid for all device work."""
+    """Return the `work_index` of each event on a device, and the event's pid as JSON text."""
     work = rank_trace.events_of(DEVICE_WORK_KINDS, ["event_index", "track_id"])
     named = work.join(track_texts(rank_trace), on="track_id")
     return named.select(pl.col("event_index").alias("work_index"), "pid")

@@ -111,7 +111,7 @@ def _edges(path_graph: PathGraph, path_edges: pl.Series) -> pl.DataFrame:
 
 
 def _events(path_graph: PathGraph, edges: pl.DataFrame) -> pl.Series:
-    """Return the `event_index` of every event at either end of one of these edges."""
+    """Return the `event_index` of every event at which one of these edges starts or ends."""
     nodes = pl.concat([edges["source"], edges["target"]]).unique()
     activities = path_graph.graph.nodes["activity"].gather(nodes).drop_nulls().unique()
     return path_graph.graph.activities["event_index"].gather(activities)
@@ -149,8 +149,8 @@ def _has_event(places: pl.DataFrame, nodes: pl.Series) -> pl.Series:
 def _places(rank_trace: RankTrace, path_graph: PathGraph) -> pl.DataFrame:
     """Return pid, tid and ts of each node as JSON text; null for the two nodes that mark the ends of the window.
 
-    An arrow from the end of an event is drawn a nanosecond early, because a timeline binds arrows only to running
-    events.
+    If a node is the end of an event, its ts is one nanosecond before that end, because a timeline attaches arrows only
+    to events that are still running.
     """
     graph = path_graph.graph
     events = graph.activities.select("event_index", "start_ns", "end_ns").join(

@@ -1,7 +1,7 @@
-"""Write tables as CSV without text that a spreadsheet would run as a formula.
+"""Write tables as CSV, and prevent spreadsheets from running text as formulas.
 
-Strings and headings that begin like a formula (`holotrace.visible_text.FORMULA_START`), except numbers, get an
-apostrophe as prefix. Lists and other nested values are written as JSON.
+Strings and headings that begin like a formula (`holotrace.visible_text.FORMULA_START`), except numbers, are
+prefixed with an apostrophe. Lists and other nested values are written as JSON.
 """
 
 from __future__ import annotations

@@ -24,7 +24,7 @@ _LOOK_BACK = 1 << 16
 this."""
 
 _CUT_OFF = object()
-"""Stands for a value that is cut off by the end of the file."""
+"""`_value` returns this instead of a value that is cut off by the end of the file."""
 
 
 def read_event(text: str) -> dict[str, Any]:
@@ -82,7 +82,7 @@ class EventReader:
         self._missing_end = ""
 
     def tail(self) -> Iterator[str]:
-        """Yield the text from the event list's closing bracket to the end; for a truncated file, the missing brackets."""
+        """Yield the text from the event list's `]` to the end; if the file is truncated, yield the missing brackets."""
         if self._missing_end:
             yield self._missing_end
             return
@@ -157,7 +157,7 @@ class EventReader:
         return is_at_the_end and len(self._buffer) - self._at < LONGEST_VALUE
 
     def _more(self) -> bool:
-        """Add text to the buffer, at least doubling its unread part; return False at the end of the file."""
+        """Read more text until the unread part of the buffer has doubled; return False at the end of the file."""
         unread, wanted = [self._buffer], len(self._buffer) - self._at
         taken = 0
         while taken <= wanted and (text := next(self._texts, "")):

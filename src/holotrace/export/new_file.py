@@ -38,10 +38,10 @@ def expect_page(path: Location, *, overwrite: bool) -> None:
     """Check, before any work, that the name has an HTML suffix and that the file can be written.
 
     Raises:
-        InvalidOptionError: the name has another suffix, or the file cannot be written.
+        InvalidOptionError: the name does not end in .html or .htm, or the file cannot be written.
     """
     if path.suffix.lower() not in PAGES:
-        message = f"{path} would contain HTML; choose a name that ends in .html"
+        message = f"{path} is not a name for an HTML file; choose a name that ends in .html"
         raise InvalidOptionError(message)
     expect_writable(path, overwrite=overwrite)
 

@@ -66,7 +66,7 @@ def _zstd(path: Location) -> Any:  # noqa: ANN401 -- one of several modules
         with suppress(ImportError):
             return importlib.import_module(name)
     message = (
-        f"{path} is compressed with zstd, which this Python cannot decompress for copying; decompress it first "
-        f"(zstd -d), or install one of {', '.join(_ZSTD_READERS[1:])}"
+        f"{path} is compressed with zstd, and this Python has no module that decompresses zstd; decompress the file "
+        f"first (zstd -d), or install one of {', '.join(_ZSTD_READERS[1:])}"
     )
     raise InvalidOptionError(message)

@@ -1,8 +1,8 @@
 """The summary of a job as one HTML file.
 
 The page contains its data, its styles, and the bundle of plotly.js that its figures need. Its content security policy
-forbids all connections, and all scripts except two, which it identifies by hash. Jinja2 escapes all text from traces;
-in the JSON of figures, `_json_in_html` does.
+forbids all connections, and all scripts except two, which it identifies by hash. Jinja2 escapes all text from
+traces, except the JSON of figures, which `_json_in_html` escapes.
 """
 
 from __future__ import annotations
@@ -48,8 +48,8 @@ MOST_FIGURE_BYTES = 1_500_000
 """Maximum size of all figures together; the report omits the largest figures until the others fit."""
 
 MOST_ROWS = (200, 50, 10)
-"""Maximum numbers of rows per table: the report uses the first that makes the file small enough, or else the last. If
-rows are omitted, a note gives their number and the command that prints all rows.
+"""Limits on the number of rows per table. The report uses the first limit that makes the file small enough, or the last
+limit if none does. If rows are omitted, a note gives their number and the command that prints all rows.
 """
 
 MOST_REASONS = 12
@@ -277,7 +277,7 @@ def _figures_of(name: str, result: Result) -> Iterator[tuple[str, go.Figure]]:
 
 
 def _fitting(figures: dict[str, _Figure]) -> dict[str, _Figure]:
-    """Keep figures from the smallest on, as many as fit, and return them in their original order."""
+    """Omit the largest figures until the others fit; return those in their original order."""
     sizes = {name: len(_json_in_html(figure.drawing)) for name, figure in figures.items()}
     rising = sorted(sizes, key=lambda name: sizes[name])
     totals = accumulate(sizes[name] for name in rising)

@@ -33,14 +33,14 @@ CaptureOption: TypeAlias = Address | Iterable[Address] | None
 """The type of `capture` in `holotrace.open_trace`."""
 
 CAPTURE_FOLDERS = ("capture_traces", "graph_capture_profile")
-"""Folders into which inference engines write captures, next to the traces of their replays."""
+"""Folders into which inference engines write captures, next to the traces in which the captured graphs are replayed."""
 
 _DETAILS = "execution_details.json"
 _MOST_BYTES = 256 << 20
 """Annotation files and lists of batch sizes that are larger than this are not read."""
 
 _TENSOR_RANK = re.compile(r"^cuda_graph_capture-.*-TP-(\d{1,7})\.")
-"""SGLang puts the rank within the tensor-parallel group into file names."""
+"""SGLang's file names contain the rank within the tensor-parallel group."""
 
 _NODE_ID = re.compile(r"\d{1,20}")
 
@@ -53,8 +53,8 @@ def _reader_of(_: str) -> Reader:
 class CaptureFiles:
     """The capture files of a job; they are listed when a rank first needs them.
 
-    paths      files and folders
-    named      whether the user named the paths; if so, a file that is not a capture is an error
+    paths      captures, annotation files and lists of batch sizes, or folders that contain such files
+    named      whether the user gave the paths; if so, a path to any other kind of file is an error
     reader_of  returns the reader of a file, or None if reading the file is not allowed
     """
 
@@ -73,9 +73,10 @@ class CaptureFiles:
     def of_rank(self, rank: int, texts: pl.Series) -> tuple[Capture, ...]:
         """Return the captures that explain a rank's graph replays.
 
-        For each batch size in `texts`, the rank's strings, these are the captures with the same batch size or, if there
-        are none, with the next larger one. Captures without a batch size are included too. If no batch size matches,
-        all captures are returned. A rank without captures uses the captures of the lowest rank that has any.
+        `texts` are the strings in the rank's trace. For each batch size in these strings, return the captures with the
+        same batch size or, if there are none, with the next larger one. Captures without a batch size are included
+        too. If no batch size matches, all captures are returned. A rank without captures uses the captures of the
+        lowest rank that has any.
         """
         files = self._of_rank(rank)
         sizes = sorted({file.batch_size for file in files if file.batch_size is not None})
@@ -185,7 +186,7 @@ def _details(path: str) -> dict[str, int]:
 def _annotations(path: str) -> dict[int, dict[str, Any]]:
     """Return a file's annotations of graph nodes: `{"42": {"module_fqn": "layers.0"}}`, or a list of objects per node.
 
-    PyTorch collects annotations with `torch.cuda.graph(..., enable_annotations=True)`.
+    PyTorch records these annotations if the graph is captured with `torch.cuda.graph(..., enable_annotations=True)`.
     """
     written = _json(path)
     if not isinstance(written, dict) or not all(_NODE_ID.fullmatch(key) for key in written):

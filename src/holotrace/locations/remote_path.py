@@ -22,7 +22,7 @@ _PAGES = ("http://", "https://")
 
 
 class _Parts(NamedTuple):
-    """The parts of a URL, for example `https://`, `host/folder/file`, and `?version=2` or `::s3://…`."""
+    """The three parts of a URL: `https://`, then `host/folder/file`, then for example `?version=2` or `::s3://…`."""
 
     scheme: str
     path: str
@@ -48,7 +48,7 @@ class RemotePath:
         return cls(_trimmed(shown), secret if secret != NO_SECRET else secret_of(shown))
 
     def __post_init__(self) -> None:
-        """Remember the secret, so that this process can also open the path by its string, which has no secret."""
+        """Remember the secret, so that this process can also open the path from `str(path)`, which omits it."""
         remember(self.url, self.secret)
 
     def __reduce__(self) -> tuple[type[RemotePath], tuple[str, Secret]]:
@@ -89,7 +89,7 @@ class RemotePath:
         return RemotePath(f"{parts.scheme}{above}{slash}{parts.behind}", self.secret) if above else self
 
     def with_name(self, name: str) -> RemotePath:
-        """Return the path with another name in the same folder."""
+        """Return the path of another entry in the same folder."""
         return self.parent / name
 
     def below(self, root: RemotePath) -> str:
@@ -97,7 +97,7 @@ class RemotePath:
         return _parts(self.url).path[len(_parts(root.url).path) :].strip("/")
 
     def is_inside(self, root: RemotePath) -> bool:
-        """Return whether the path is below `root`; comparing names is enough, because there are no links."""
+        """Return whether the path is `root` or below it; only names are compared, because links are not detected."""
         inside, outside = _parts(self.url), _parts(root.url)
         is_same_server = (inside.scheme, inside.behind) == (outside.scheme, outside.behind)
         return (
@@ -113,7 +113,7 @@ class RemotePath:
 
     @property
     def filesystem(self) -> tuple[AbstractFileSystem, str]:
-        """The file system of fsspec, and the path in it.
+        """The fsspec file system that contains the path, and the path within it.
 
         Raises:
             UnreachableError: a package or a credential for the file system is missing.
@@ -138,7 +138,7 @@ class RemotePath:
         return self._type() is not None
 
     def is_dir(self) -> bool:
-        """Return whether the path is a folder; on a web server, whether it ends with `/`."""
+        """Return whether the path is a folder; on a web server, a path is a folder if it ends with `/`."""
         return self.url.endswith("/") if self.is_page else self._type() == "directory"
 
     def is_file(self) -> bool:
@@ -253,7 +253,7 @@ _OBJECT_STORES = {"s3", "s3a", "gs", "gcs", "az", "abfs", "abfss", "adl", "oss",
 
 
 def writes_at_once(filesystem: AbstractFileSystem) -> bool:
-    """Return whether this is an object store: it has no folders, and a file appears only when it is complete."""
+    """Return whether this is an object store, which has no folders and shows a file only when it is complete."""
     protocols = filesystem.protocol if isinstance(filesystem.protocol, list | tuple) else [filesystem.protocol]
     return not _OBJECT_STORES.isdisjoint(protocols)
 

@@ -23,7 +23,7 @@ _VERSIONS = ("ETag", "etag", "generation", "md5Hash", "Content-MD5", "Digest")
 _NS_OF_A_SECOND = 1_000_000_000
 _NS_OF_A_MILLISECOND = 1_000_000
 _FIRST_MS_OF_1971 = 31_536_000_000
-"""In metadata, a time of at least this number is in milliseconds; a smaller number is in seconds."""
+"""Numeric times in metadata are in milliseconds if they are at least this number, and otherwise in seconds."""
 
 
 class Status(NamedTuple):

@@ -42,7 +42,7 @@ _CREDENTIAL_SIGNS = (
     "permission denied",
 )
 _STACK_OF_JAVA = re.compile(r"\\n\\tat ")
-"""Beginning of the Java stack trace in a Hadoop message, with escaped line ends."""
+"""Matches the beginning of the Java stack trace in a Hadoop message, where line breaks and tabs are escaped."""
 
 _LONGEST_REASON = 300
 

@@ -67,7 +67,7 @@ def sync_file(path: Path) -> None:
 
 
 def sync_folder(folder: Path) -> None:
-    """Sync the names in a folder to disk, if the system supports it."""
+    """Sync the list of files in a folder to disk, if the system supports it."""
     with suppress(OSError):  # Windows cannot open folders, and some network drives cannot sync them
         number = os.open(folder, os.O_RDONLY)
         try:
@@ -147,12 +147,12 @@ def _send(draft: Path, location: RemotePath, *, replace: bool) -> None:
     except BaseException:
         _remove(filesystem, beside)
         raise
-    if not replace:  # if `path` exists, WebHDFS does not move `beside`, and reports no error
+    if not replace:  # if `path` exists, WebHDFS leaves `beside` where it is and reports no error
         _remove(filesystem, beside)
 
 
 def _replacing(filesystem: AbstractFileSystem) -> dict[str, bool] | None:
-    """Return the options with which `mv` replaces a file atomically; None if the file system does not support this."""
+    """Return the options that make `mv` replace a file atomically; None if the file system does not support this."""
     if type(filesystem).__module__.startswith("hdfs_native"):
         return {"overwrite": True}
     return {} if "local" in filesystem.protocol else None

@@ -1,4 +1,4 @@
-"""The options of questions, as data; `holotrace.cli` turns them into command-line options."""
+"""Descriptions of the questions' options; `holotrace.cli` turns them into command-line options."""
 
 from __future__ import annotations
 

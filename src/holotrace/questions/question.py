@@ -25,7 +25,7 @@ class Result(Protocol):
 
     @property
     def findings(self) -> tuple[str, ...]:
-        """Caveats and remarks of the computation, one sentence each."""
+        """Caveats and remarks about the result, one sentence each."""
 
 
 @dataclass(frozen=True)
@@ -88,7 +88,7 @@ class Analysis:
 
     @property
     def plan(self) -> Callable[..., Plan[Any, Any]]:
-        """`plan(**options)` splits `compute` into a step per rank and one over all ranks; comparisons have no plan."""
+        """`plan(**options)` splits `compute` into one step per rank and a last step for all; comparisons have no plan."""
         function: Callable[..., Plan[Any, Any]] = self._module("compute").plan
         return function
 
@@ -105,7 +105,7 @@ class Analysis:
 
     @property
     def main_views(self) -> tuple[View, ...]:
-        """The printed tables, except long ones with a row per stream, step or launch."""
+        """The printed tables without the detail tables, such as those with one row per stream, step or call."""
         return tuple(view for view in self.views if not view.is_detail)
 
     def _module(self, name: str) -> Any:  # noqa: ANN401 -- modules have different attributes

@@ -5,9 +5,9 @@ The columns of SQL views have the same names. `tests/questions/test_result_colum
 list, and docs/reference/columns.md shows it.
 
 Names follow rules. A name ends in its unit: `_ns`, `_fraction` (0 to 1), `_bytes`, `_bytes_per_s`, `_count`.
-`duration_ns` is the length of one event, `total_ns` the sum over many, `self_ns` the time outside nested events.
-A statistic is a prefix: `mean_`, `median_`, `min_`, `max_`, `std_`, `p25_`, `p75_`. In comparisons, the prefix
-`control_` or `test_` says which of the two traces a column describes.
+`duration_ns` is the length of one event, `total_ns` the sum over several events, and `self_ns` the time of an event
+outside the events nested in it. A prefix names a statistic: `mean_`, `median_`, `min_`, `max_`, `std_`, `p25_`, `p75_`.
+In comparisons, the prefix `control_` or `test_` says which of the two traces a column describes.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _ACRONYMS = {"cpu": "CPU", "gpu": "GPU", "json": "JSON"}
 
 @dataclass(frozen=True)
 class ResultColumn:
-    """One column of a result; `heading` is its heading in printed tables, by default the name in words."""
+    """One column of a result; printed tables show `heading` or, if it is empty, the words of the name."""
 
     name: str
     type: ColumnType
@@ -707,7 +707,7 @@ PATH_CLASSES = {
     "synchronisation_wait": "sync",
     "unknown": "unknown",
 }
-"""Classes of the critical path, with headings short enough to fit beside each other."""
+"""Classes of the critical path's segments, each with a heading short enough to fit all columns into one table."""
 
 CRITICAL_PATH = (
     _flag("waits_recorded", "whether the profiler recorded which stream waits for which other stream"),

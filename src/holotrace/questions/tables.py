@@ -63,7 +63,7 @@ _OFTEN_SMALL = ("mfu_fraction", "hfu_fraction")
 
 @dataclass(frozen=True)
 class View:
-    """One table of a result: its caption, the function that builds it, and the column whose values rank the rows."""
+    """One table of a result: its caption, the function that builds it, and the column that decides which rows are kept."""
 
     caption: str
     table: Callable[[Any], pl.DataFrame]
@@ -96,14 +96,14 @@ class PrintedTable:
 
 
 def print_view(view: View, result: object, limit: int) -> PrintedTable:
-    """Format a view of a result as `print_frame` does, ranking the rows by the column named in `view.telling`."""
+    """Format a view of a result with `print_frame`; the column named in `view.telling` decides which rows are kept."""
     return print_frame(view.caption, view.table(result), limit, telling=view.telling)
 
 
 def print_frame(caption: str, frame: pl.DataFrame, limit: int, *, telling: str) -> PrintedTable:
     """Format a frame.
 
-    If it has more than `limit` rows, keep only the `limit` rows with the largest absolute values in the column
+    If the frame has more than `limit` rows, keep only the `limit` rows with the largest absolute values in the column
     `telling`.
     """
     left_out = max(0, len(frame) - limit)
@@ -125,8 +125,8 @@ def heading(column: str) -> str:
 def shown_names(frame: pl.DataFrame) -> dict[str, str]:
     """Return short names for the kernels and kernel sequences in a table.
 
-    The short names of kernels are distinct. If a table has more than `_MOST_NAMES` kernels, the result contains none of
-    their names.
+    Different kernels get different short names. If a table has more than `_MOST_NAMES` kernels, the result contains no
+    names of kernels; if it has more than `_MOST_NAMES` sequences, no names of sequences.
     """
     columns = [frame.get_column(name) for name in ("name", "event") if frame.schema.get(name) == pl.String]
     names = {
@@ -149,7 +149,7 @@ def cell(column: str, value: float | str | None, short: Mapping[str, str] = _NOT
         return Cell(percent_text(None), is_number=True)
     if isinstance(value, str):
         return _text_cell(column, value, short)
-    plain = number_text if column in COLUMNS else "{:,}".format  # print a column computed by a query with all digits
+    plain = number_text if column in COLUMNS else "{:,}".format  # print all digits of columns that a query defines
     print_value = small_percent_text if column in _OFTEN_SMALL else _PRINTED.get(unit_of(column), plain)
     return Cell(print_value(value), is_number=True)
 
@@ -160,7 +160,10 @@ def known_columns(table: pl.DataFrame) -> pl.DataFrame:
 
 
 def with_bounds(table: pl.DataFrame, share: str, unknown: str) -> pl.DataFrame:
-    """If any value of `unknown` is not 0, rename `share` to `…_least_fraction` (a lower bound); else drop `unknown`."""
+    """Rename `share` to `…_least_fraction` if it is only a lower bound; otherwise drop the column `unknown`.
+
+    `share` is only a lower bound if any value of `unknown` is not 0.
+    """
     if table.get_column(unknown).sum():
         return table.rename({share: f"{share.removesuffix('_fraction')}_least_fraction"})
     return table.drop(unknown)
@@ -208,5 +211,5 @@ def _text_cell(column: str, value: str, short: Mapping[str, str]) -> Cell:
 
 
 def _is_short(column: str, value: str) -> bool:
-    """Return whether to shorten a value: in the column `name` always; in `event`, if the value is a C++ signature."""
+    """Return whether to shorten a value: always in the column `name`; in the column `event` if it is a C++ signature."""
     return column == "name" or (column == "event" and (value.startswith(("void ", "_Z")) or value.endswith(")")))

@@ -254,7 +254,7 @@ def _lock(connection: Any, folders: Iterable[Path]) -> None:  # noqa: ANN401 -- 
     paths = [str(folder.resolve()) for folder in folders]
     readable = ", ".join(
         _text(f"{path}/") for path in {*paths, *map(glob.escape, paths)}
-    )  # DuckDB also checks the glob pattern itself, in which the path is escaped
+    )  # DuckDB checks both the files and the glob pattern of a view; the pattern contains the escaped path
     connection.execute(f"SET allowed_directories = [{readable}]")
     connection.execute("SET enable_external_access = false")
     connection.execute("SET lock_configuration = true")
@@ -269,7 +269,7 @@ def _expect_one_select(connection: Any, duckdb: Any, query: str) -> None:  # noq
 
 
 def _plain(rows: pl.DataFrame) -> pl.DataFrame:
-    """Convert 128-bit integers, which DuckDB returns for sums of whole numbers, to int64 if they fit."""
+    """Convert 128-bit integers, which DuckDB returns for sums of integers, to int64 if they fit."""
     wide = [name for name, dtype in rows.schema.items() if isinstance(dtype, pl.Decimal) and dtype.scale == 0]
     narrow = [rows[name].cast(pl.Int64, strict=False) for name in wide]
     return rows.with_columns(column for column in narrow if column.null_count() == rows[column.name].null_count())

@@ -189,9 +189,9 @@ def test_the_culprit_of_a_pipeline_without_collectives_is_named(job, culprits) -
     assert result.per_rank.is_empty()
     *late, last = result.findings
     assert [int(finding.split()[1]) for finding in late] == culprits
-    assert "is late: all ranks waited" in late[0]
+    assert "is late: all ranks together waited" in late[0]
     assert last == "no rank has collectives; wait_causes lists the causes of waiting in sends and receives"
-    assert answer(result).startswith(f"Rank {culprits[0]} is late: all ranks waited")
+    assert answer(result).startswith(f"Rank {culprits[0]} is late: all ranks together waited")
 
 
 def test_a_healthy_pipeline_has_no_culprit() -> None:

@@ -97,7 +97,7 @@ def test_sql_prints_the_first_of_many_rows(job) -> None:
     """`sql` prints the first 100 of 4,000 rows and says how to print all."""
     output = run("sql", job, "SELECT * FROM range(1000) JOIN kernels ON true")
     assert output.startswith("the first 100 of 4,000 rows\n")
-    assert "all rows: --format or --output" in output
+    assert "to get all rows, use --format or --output" in output
 
 
 def test_sql_prints_text_formats(job) -> None:
@@ -133,9 +133,9 @@ def test_sql_writes_files(ending, read, job, tmp_path) -> None:
         (["--format", "parquet"], "--format parquet is binary; name a file with --output"),
         (
             ["-o", "rows.txt"],
-            "rows.txt: files are CSV, JSON, Parquet or Arrow; use one of these suffixes, or choose with --format",
+            "rows.txt: rows can be written as CSV, JSON, Parquet or Arrow; use one of these suffixes, or choose with --format",
         ),
-        (["-o", "rows.csv", "--format", "table"], "files are CSV"),
+        (["-o", "rows.csv", "--format", "table"], "rows can be written as CSV"),
     ],
 )
 def test_sql_refuses_contradictory_options(arguments, reason, job, tmp_path, monkeypatch) -> None:

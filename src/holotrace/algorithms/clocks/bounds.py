@@ -10,9 +10,9 @@ Bounds on the clocks give bounds on every G, and the bounds on G tighten the bou
 share no operation with the reference. The search repeats these two steps. It uses only the inequalities above, so the
 true values stay within the bounds after any number of rounds.
 
-Times are float64 nanoseconds, relative to a time near the recorded ones, so that rounding errors are small. For two
-clocks, this is the convex-hull method of Zhang, Liu and Xia, Clock Synchronization Algorithms for Network Measurements
-(INFOCOM 2002).
+Times are float64 nanoseconds, relative to a time near the recorded ones, so that rounding errors are small. With only
+two clocks, the search is the convex-hull method of Zhang, Liu and Xia, Clock Synchronization Algorithms for Network
+Measurements (INFOCOM 2002).
 """
 
 from __future__ import annotations
@@ -169,7 +169,7 @@ class _Points(NamedTuple):
 
 
 def _narrowed(slopes: Slopes, upper: _Points, lower: _Points) -> Slopes:
-    """Narrow the slopes to lines that pass below the points of `upper` and above the points of `lower`.
+    """Narrow the bounds on the slopes: each line passes below the points of `upper` and above the points of `lower`.
 
     With z(t) ≤ u and z(s) ≥ l: d ≤ (u - l) / (t - s) if t > s, and d ≥ (u - l) / (t - s) if t < s.
     """
@@ -183,11 +183,11 @@ def _narrowed(slopes: Slopes, upper: _Points, lower: _Points) -> Slopes:
 
 
 def _greatest(points: _Points, slopes: Slopes, knots: Float64Array) -> Float64Array:
-    """Return, for each knot, the largest value there of lines that pass below all points, with slopes within `slopes`.
+    """Return the largest possible value of each clock's line at each knot.
 
-    This is a linear programme in the offset and the slope of the line, so the largest value is always determined either
-    by two points, or by one point and a bound on the slope. If the bounds on the slope contradict each other, the value
-    is meaningless.
+    A possible line passes below all points, and its slope is within `slopes`. This is a linear programme in the offset
+    and the slope of the line, so the largest value is always determined either by two points, or by one point and a
+    bound on the slope. If the bounds on the slope contradict each other, the value is meaningless.
     """
     low, high = slopes.low[:, None], slopes.high[:, None]
     by_knot = []
@@ -201,7 +201,7 @@ def _greatest(points: _Points, slopes: Slopes, knots: Float64Array) -> Float64Ar
 
 
 def _least_chord(points: _Points, passed: Float64Array, knot_number: int) -> Float64Array:
-    """Connect each point before a knot with each point after it; return the smallest value of these lines there."""
+    """Connect each point before a knot with each point after it; return the lines' lowest value at the knot."""
     split = knot_number * _BUCKET_COUNT // _INTERVAL_COUNT
     if split in {0, _BUCKET_COUNT}:
         return np.full(len(passed), np.inf)
@@ -225,7 +225,10 @@ class _Positions(NamedTuple):
         return cls(knot, intervals - knot)
 
     def interpolated(self, upper: Float64Array, clock: Int64Array) -> Float64Array:
-        """Interpolate upper bounds [clocks, times]: a line that passes below two bounds also does so between them."""
+        """Interpolate upper bounds [clocks, times] linearly.
+
+        The results are upper bounds too: a line below two points is also below the straight connection between them.
+        """
         before, after = upper[clock, self.knot], upper[clock, self.knot + 1]
         with np.errstate(invalid="ignore"):
             value: Float64Array = (1 - self.fraction) * before + self.fraction * after

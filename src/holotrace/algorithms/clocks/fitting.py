@@ -39,7 +39,7 @@ class FittedClocks(NamedTuple):
     estimate       float64 [clocks, knots]  of z
     slope          float64 [clocks]  of the estimate
     is_known       bool [clocks]  bounded on both sides, without contradiction
-    closure_error  the largest median error along an edge that closes a cycle of clocks; None without a cycle
+    closure_error  the largest median error between two clocks whose edge closes a cycle; None without a cycle
     """
 
     lines: Lines

@@ -28,8 +28,8 @@ _FEWEST_IN_SEGMENT = 3
 _SEARCHED_AROUND_JUMP = 64
 _NEAR_CONFLICT = 16
 _EQUAL = 0.3
-"""Operations that seem to be wrong matches show a jump instead if at least 3 of them are within 16 operations of the
-conflict, and all of these differ from the line by the same amount (± 30 %)."""
+"""Operations that contradict the line are usually wrong matches. They show a jump instead if at least 3 of them are
+within 16 operations of the conflict, and these 3 or more differ from the line by the same amount (± 30 %)."""
 
 _FEWEST_TO_SPLIT = 8
 
@@ -69,11 +69,11 @@ class Participants(NamedTuple):
         return chosen._replace(operation=np.unique(chosen.operation, return_inverse=True)[1])
 
     def readings(self) -> Readings:
-        """Return the ends, which are used to estimate clocks."""
+        """Return the column `reading`, from which the lines of the clocks are estimated."""
         return Readings(self.operation, self.clock, self.reading, self.is_together)
 
     def marks(self) -> tuple[Marks, Marks]:
-        """Return the starts and ends that bound clocks."""
+        """Return the finite starts and the finite ends, from which bounds on the clocks are computed."""
         starts, ends = np.isfinite(self.start), np.isfinite(self.end)
         return (
             Marks(self.operation[starts], self.clock[starts], self.start[starts]),
@@ -87,7 +87,10 @@ class Participants(NamedTuple):
 
 
 def slope_limits(lines: Lines, largest_drift: float) -> Slopes:
-    """Return limits of each clock's slope relative to its line, so that its rate stays within 1 ± largest_drift."""
+    """Return bounds on d, the drift that remains after `lines` are applied.
+
+    They keep the total rate of each clock within 1 ± largest_drift.
+    """
     rate = np.nan_to_num(lines.rate, nan=1.0)
     return Slopes((1 - largest_drift) / rate - 1, (1 + largest_drift) / rate - 1)
 
@@ -123,7 +126,7 @@ def segments(participants: Participants, graph: ClockGraph, reference: int, larg
 
 
 def _rows_of_parts(parts: list[_Part], reading: Float64Array) -> Iterator[tuple[_Part, BoolArray]]:
-    """Yield each segment of a clock, with a mask of the readings that are in this segment and in no other."""
+    """Yield each segment of a clock, with a mask of the times in `reading` that lie in this segment and in no other."""
     fits = [part.holds(part.rate * reading + part.offset) for part in parts]
     is_clear = np.sum(fits, axis=0) == 1
     for part, fit in zip(parts, fits, strict=True):
@@ -133,7 +136,7 @@ def _rows_of_parts(parts: list[_Part], reading: Float64Array) -> Iterator[tuple[
 class _Part(NamedTuple):
     """A segment: its line, its start and end on the reference clock, and the rows that determine the line.
 
-    undecided  rows between this segment and the next one
+    undecided  rows that fit the line, but may be after the jump that ends this segment
     """
 
     rate: float
@@ -155,7 +158,11 @@ def _align(aligned: Participants, raw: Participants, rows: Int64Array, rate: flo
 
 
 class _Pair(NamedTuple):
-    """The operations of a clock, sorted by time: the clock is the child, and the hubs together are the parent."""
+    """The operations of one clock, sorted by time.
+
+    child   the rows of this clock
+    parent  for each operation, the row of its hub
+    """
 
     rows: Int64Array
     child: Participants
@@ -213,7 +220,10 @@ class _Pair(NamedTuple):
             dropped += wrong
 
     def _surely_before(self, fitting: Int64Array, end: int) -> Int64Array:
-        """If a jump follows, drop the operations after the last one with `is_together`: they may follow the jump."""
+        """Return the operations that are certainly before the jump at `end`; all of `fitting` if no jump follows.
+
+        After the last operation with `is_together`, an operation may already be after the jump.
+        """
         together = fitting[self.child.is_together[fitting]]
         is_unclear = end < len(self.rows) and len(together) >= _FEWEST_IN_SEGMENT
         return fitting[fitting <= together[-1]] if is_unclear else fitting
@@ -235,7 +245,11 @@ class _Pair(NamedTuple):
         return fitting
 
     def _wrong_matches(self, begin: int, conflict: int, dropped: list[int]) -> list[int] | None:
-        """Return the one or two wrong matches without which a line fits past the conflict; None if the clock jumps."""
+        """Return the wrong matches near the conflict; None if the clock jumps there.
+
+        If one line fits as soon as one or two operations are dropped, these are wrong matches. The line must fit the
+        conflict and the two operations after it.
+        """
         end = min(conflict + _FEWEST_IN_SEGMENT, len(self.rows))
         kept = self._without(begin, end, dropped)
         wrong: list[int] = []
@@ -248,10 +262,10 @@ class _Pair(NamedTuple):
         return None
 
     def _moved_together(self, begin: int, conflict: int, wrong: list[int]) -> set[int]:
-        """Return the seemingly wrong operations near the conflict, if they all differ from the line by the same amount.
+        """Return the operations of `wrong` near the conflict if they show a jump; otherwise an empty set.
 
-        Wrong matches differ from the line by different amounts. Equal differences show a jump, even if only some
-        operations have them.
+        Real wrong matches are at various distances from the line. If all these operations are at about the same
+        distance, the clock jumped, even if other operations after the jump still fit the line.
         """
         recent = [row for row in wrong if begin < row and abs(row - conflict) <= _NEAR_CONFLICT]
         before = self._without(begin, min(recent, default=begin), wrong)
@@ -265,9 +279,9 @@ class _Pair(NamedTuple):
     def _contradictions(self, kept: Int64Array) -> Float64Array:
         """Return, in ns, how far each operation contradicts the line that maps the clock to its parent.
 
-        If both participants wait for each other, they should end at the same time, and the result is the time between their
-        ends. Otherwise, the result is the time from the end of one participant to the start of the other, which is
-        positive if one participant seems to end before the other one starts.
+        Participants that wait for each other should end at the same time. For them, the result is how much the time
+        between their ends differs from its median. Otherwise, the result is the time from the end of one participant to
+        the start of the other, which is positive if one participant seems to end before the other one starts.
         """
         rate, offset = self._line(kept)
         difference: Float64Array = self.parent.reading[kept] - (rate * self.child.reading[kept] + offset)
@@ -279,10 +293,10 @@ class _Pair(NamedTuple):
         return np.where(self.child.is_together[kept], apart, left_before)
 
     def _jump_near(self, begin: int, conflict: int, dropped: list[int]) -> int:
-        """Return the operation where the readings of the two clocks start to differ, which may be before the conflict.
+        """Return the first operation after the jump, which may be before the conflict.
 
-        Each possible operation divides the differences into those before it and the others, and each part has its own
-        median. Return the operation for which the sum of all distances from these medians is smallest.
+        Each candidate splits the differences from the line into two parts: before the candidate, and from it on. Return
+        the candidate for which the differences are closest to the median of their part, by the sum of all distances.
         """
         window = self._without(max(begin, conflict - _SEARCHED_AROUND_JUMP), conflict + _SEARCHED_AROUND_JUMP, dropped)
         window = window[window < len(self.rows)]
@@ -312,7 +326,7 @@ class _Pair(NamedTuple):
         return not bounds.is_contradictory[1]
 
     def _both(self, kept: Int64Array) -> Participants:
-        """Return both participants of the operations `kept`; the parent becomes clock 0, the child clock 1."""
+        """Return the rows of the parent (as clock 0) and of the child (as clock 1) in the operations `kept`."""
         parent, child = self.parent.rows(kept), self.child.rows(kept)
         return Participants(
             operation=np.repeat(np.arange(len(kept)), 2),

@@ -12,7 +12,7 @@ from holotrace.questions.answers import Largest, largest, total
 from holotrace.units import duration_text, percent_text
 
 _MUCH = 0.1
-"""The answer says that a line makes a rank late if the rank's excess in it is at least this share of a step."""
+"""If a rank's excess in a line is at least this share of a step, the answer says that this line makes the rank late."""
 
 
 def answer(result: SourceLines) -> str:

@@ -75,8 +75,9 @@ class SourceLines(Result):
 
         rank, file, line, function, callee
         own_ns_per_step      int64  host_self_ns - host_blocked_ns in the steps, divided by the number of steps
-        typical_ns_per_step  int64  own_ns_per_step of the median rank; with an even number of ranks, the lower of the two medians
-        excess_ns_per_step   int64  own_ns_per_step - typical_ns_per_step, above 0
+        typical_ns_per_step  int64  own_ns_per_step of the median rank; if the number of ranks is even, of the
+                                    lower of the two middle ranks
+        excess_ns_per_step   int64  own_ns_per_step - typical_ns_per_step, always positive
         excess_fraction      float64  excess_ns_per_step as a share of the rank's mean step
 
     findings   missing data, and device time without a line

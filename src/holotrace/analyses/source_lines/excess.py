@@ -1,4 +1,4 @@
-"""Compare the time per step of each rank with the median rank, by line and by callee of the line."""
+"""Compare each rank's time per step in each line and callee with that of the median rank."""
 
 from __future__ import annotations
 
@@ -56,6 +56,6 @@ def _per_step(rank: int, known: RankTimes) -> pl.DataFrame:
 
 
 def _lower_median(values: pl.Expr, count: int) -> pl.Expr:
-    """Return the lower median of these values after padding them with zeros to `count` values."""
+    """Add zeros until there are `count` values, and return the lower median of the result."""
     position = (count - 1) // 2 - (count - values.len().cast(pl.Int64))
     return pl.when(position >= 0).then(values.sort().get(position.clip(lower_bound=0))).otherwise(0)

@@ -22,7 +22,7 @@ TOP_LINES = 20
 _QUESTION = QUESTION.question
 _NO_LINE = "no user code"
 _EXPLANATIONS = {
-    "device": "Kernels, copies and memsets over all ranks, by the line that launched them or called their forward operator",
+    "device": "Device time of all ranks, by the line that launched the work or called its forward operator",
     "host": "Time of all host threads and ranks, by the innermost line of user code",
 }
 _PARTS = {

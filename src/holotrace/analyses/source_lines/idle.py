@@ -1,4 +1,4 @@
-"""Measure how long devices have nothing to do, by the line that runs meanwhile."""
+"""For each line of code, measure how long devices have nothing to do while the line runs."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def _cut(host: pl.DataFrame, begin: _Rows, finish: _Rows) -> pl.DataFrame:
 
 
 def _without(begin: _Rows, finish: _Rows, own: pl.DataFrame) -> Intervals:
-    """Return the parts of the windows from `begin` to `finish` during which the thread of `own` runs nothing."""
+    """Return the parts of the windows from `begin` to `finish` that no interval in `own` covers."""
     ends = np.concatenate([[np.iinfo(np.int64).min], own["end_ns"].to_numpy()])
     starts = np.concatenate([own["start_ns"].to_numpy(), [np.iinfo(np.int64).max]])
     holes = starts > ends

@@ -158,7 +158,7 @@ def _frame_sums(known: HostLines, work: pl.DataFrame) -> pl.DataFrame:
 
 
 def _is_outermost(line: _Rows, track: npt.NDArray[np.integer], start: _Rows, end: _Rows) -> npt.NDArray[np.bool_]:
-    """Return, for each call, whether it is not inside another call of the same line."""
+    """Return, for each call, whether it is the outermost one: not inside another call of the same line."""
     group = np.unique(np.stack([line, track.astype(np.int64)]), axis=1, return_inverse=True)[1].reshape(-1)
     outermost: npt.NDArray[np.bool_] = nesting(group, start, end).parent == NO_PARENT
     return outermost
@@ -177,7 +177,7 @@ def _per_callee(known: HostLines, host: pl.DataFrame, work: pl.DataFrame) -> pl.
 
 
 def _named_callees(rank_trace: RankTrace, known: HostLines, table: pl.DataFrame) -> pl.DataFrame:
-    """Replace the row number in `callee` by the callee's name, and add up the rows of a line with the same name.
+    """Replace the row number in `callee` by the callee's name, and add up rows with the same line and name.
 
     Names are shown without addresses and module numbers.
     """

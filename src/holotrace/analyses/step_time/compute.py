@@ -51,7 +51,8 @@ class StepTime(Result):
 
         rank                   int32
         step                   int64  N of ProfilerStep#N, or the number of the annotation that replaces the step
-        start_ns, end_ns       int64  ns since the Unix epoch; the step ends with its last device work
+        start_ns, end_ns       int64  ns since the Unix epoch; a step ends with its annotation or last device work,
+                                      whichever is later
         duration_ns            int64  end_ns - start_ns, the sum of the eight times below
         kernel_part_ns         int64  a kernel computes
         memcpy_part_ns         int64  a copy runs, and no kernel computes
@@ -114,9 +115,9 @@ def step_time(
 ) -> StepTime:
     """Divide each step into eight categories that add up to the step; time that fits several counts toward the first.
 
-    A step begins on the host, but not before the previous step ends. It ends when both its annotation on the host and
-    all device work that it launched have ended. Steps at the end of the recording are ignored if their device work was
-    not recorded.
+    A step begins when its annotation begins on the host or, if the previous step has not ended by then, when that step
+    ends. It ends when both its annotation and all device work that it launched have ended. Steps at the end of the
+    recording are ignored if their device work was not recorded.
 
     Args:
         trace: the job.

@@ -1,4 +1,4 @@
-"""Compare each step with the typical step of its rank, and find the category and the event that took longer."""
+"""Compare each step with the typical step of its rank, and find which category and event took longer than usual."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def _grown_events(rank_trace: RankTrace, steps: pl.DataFrame) -> pl.DataFrame:
 
 
 def _with_equal_names(rank_trace: RankTrace, times: pl.DataFrame) -> pl.DataFrame:
-    """Use the same string id for names that differ only in object addresses, because each step creates new objects."""
+    """Give the same string id to names that differ only in an object's address, which changes from step to step."""
     ids = times["name"].unique().to_frame()
     texts = ids.with_columns(without_addresses(rank_trace.texts(ids["name"])).alias("text"))
     first = texts.with_columns(pl.col("name").min().over("text").alias("first"))

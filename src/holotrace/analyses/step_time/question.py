@@ -11,7 +11,10 @@ QUESTION = Analysis(
     question="What did each step spend its time on?",
     section="Host",
     definitions=(
-        ("step", "from the start of ProfilerStep#N to the end of the last device work that the step launched"),
+        (
+            "step",
+            "from the start of ProfilerStep#N until its end or, if later, the end of the device work that it launched",
+        ),
         (
             "kernels, copies, memsets",
             "time in which a device runs work of this kind; if several kinds run at once, the time counts toward the first kind",
@@ -22,7 +25,7 @@ QUESTION = Analysis(
         ("operators", "time in which an operator runs on the host, and none of the above"),
         (
             "outlier",
-            "a step that is longer than the rank's median step by over 25 % and by over 5 robust standard deviations",
+            "a step that exceeds the rank's median step by over 25 % and by over 5 robust standard deviations",
         ),
         ("warm-up", "outliers at the beginning of the recording"),
         ("typical step", "the median of the steady steps, which are neither warm-up nor outliers"),

@@ -20,7 +20,7 @@ def times_of_steps(result: StepTime) -> pl.DataFrame:
 
 
 def steps_set_apart(result: StepTime) -> pl.DataFrame:
-    """Return the warm-up and outlier steps, with the category and the event that took longer."""
+    """Return the warm-up and outlier steps, each with the category and the event that took longer than usual."""
     return with_names(result.jitter.filter(pl.col("step_kind") != "steady"))
 
 
@@ -31,7 +31,7 @@ def jitter_of_steps(result: StepTime) -> pl.DataFrame:
 
 VIEWS = (
     View("The mean step of each rank", mean_step, "mean_ns"),
-    View("Warm-up and outlier steps, and what took longer", steps_set_apart, "excess_ns"),
+    View("Warm-up and outlier steps, and what took longer than usual", steps_set_apart, "excess_ns"),
     View("Each step of each rank", times_of_steps, "duration_ns", is_detail=True),
     View("Each step compared with the typical step of its rank", jitter_of_steps, "excess_ns", is_detail=True),
 )

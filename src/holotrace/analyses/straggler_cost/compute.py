@@ -1,4 +1,4 @@
-"""How much faster would the job be without stragglers, if all ranks, stages and microbatches took equally long?"""
+"""How much faster would the job be without stragglers: if all ranks, stages and microbatches took equally long?"""
 
 from __future__ import annotations
 
@@ -77,8 +77,8 @@ class StragglerCost(Result):
                                   recorded
         ideal_ns         int64    T_ideal
         slowdown         float64  replayed_ns / ideal_ns
-        replay_error_fraction  float64  difference between step_ns and the length in a replay that keeps all recorded times
-                                        and start times, as a share of step_ns
+        replay_error_fraction  float64  difference between step_ns and the length in a replay that keeps all recorded
+                                        durations and each rank's recorded start of the step, as a share of step_ns
 
     per_kind         one row per kind of operation, the costliest first:
 

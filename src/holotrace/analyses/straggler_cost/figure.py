@@ -43,7 +43,7 @@ def plot_straggler_cost(result: StragglerCost, *, theme: Theme = "light") -> go.
         height=matrix_height(len(ranks)),
         margin=matrix_margin(),
         hovermode="closest",
-        annotations=[color_bar_title("slowdown (times the ideal step)")],
+        annotations=[color_bar_title("slowdown (ideal step = 1)")],
         xaxis=column_axis(steps, "step"),
         yaxis=row_axis(ranks, "rank"),
     )

@@ -16,7 +16,7 @@ QUESTION = Analysis(
         ),
         (
             "slowdown",
-            "S: replayed step / ideal step; for a part of the job, from a replay in which only this part keeps its recorded times",
+            "S: replayed step / ideal step; for one part of the job, all other parts take ideal times in the replay",
         ),
         ("cost", "how much longer the mean ideal step becomes if only one part of the job keeps its recorded times"),
         ("worker share", "M_W: share of the loss that vanishes if the slowest 3 % of the workers take ideal times"),

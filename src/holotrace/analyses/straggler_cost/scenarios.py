@@ -14,7 +14,7 @@ from holotrace.enrich.job_operations.replay import Int64Array, Replay, work_ns
 from holotrace.enrich.job_operations.table import STEP_START
 
 WORST_WORKERS = 0.03
-"""For M_W, the workers with the highest S_w take ideal times: this fraction of all workers, rounded up."""
+"""M_W gives ideal times to this fraction of the workers, rounded up: those with the highest S_w."""
 
 
 class Scenarios:
@@ -24,7 +24,8 @@ class Scenarios:
     ranks.
 
     replayed_ns   length of each step with recorded times, but without launch delays, sorted by step number
-    unchanged_ns  the same, but each rank starts each step as late as recorded, and no communication takes its ideal time
+    unchanged_ns  the same, but each rank starts each step as late as recorded, and all communication keeps its
+                  recorded time
     ideal_ns      length of each step if all operations take their ideal time
     """
 
@@ -58,7 +59,7 @@ class Scenarios:
         return float((replayed - self.without(rows).mean()) / lost) if lost > 0 else None
 
     def by_part(self, parts: pl.Series) -> dict[object, Int64Array]:
-        """Return, for each value in `parts`, the step lengths if only its operations kept their recorded times."""
+        """Return, for each value in `parts`, the step lengths if only rows with this value keep recorded times."""
         values: Iterable[object] = parts.drop_nulls().unique().sort().to_list()
         return {value: self.only(parts.eq_missing(value).to_numpy()) for value in values}
 

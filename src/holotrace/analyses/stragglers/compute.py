@@ -34,10 +34,12 @@ MOST_CAUSED = 0.5
 fraction `MOST_CAUSED` of all waiting in its collectives."""
 
 MOST_EXPLAINED = 0.5
-"""A straggler causes the waiting itself if its own waiting explains less than this fraction of its skew."""
+"""A straggler is considered the cause (`is_cause`) if its own waiting explains less than this fraction of its skew."""
 
 LEAST_ELSEWHERE = 0.01
-"""Waits are traced to their causes if a rank spends at least this fraction of its communication outside its main group.
+"""If a rank spends at least this fraction of its communication time outside its main group, waits are traced.
+
+The main group is the group with which the rank spends the most time.
 
 In jobs with sends and receives, waits are always traced, because a late rank of a pipeline may spend hardly any time in
 communication with its neighbours.
@@ -77,7 +79,7 @@ class Stragglers(Result):
         wait of a rank  time from the rank's start in a collective to the last rank's start, as in `collectives`
         skew of a rank  time from the first rank's start in a collective to the rank's start: longest wait - the rank's wait
 
-    per_rank  one row per rank with a collective that another rank also recorded, sorted by rank:
+    per_rank  one row per rank that recorded a collective which another rank also recorded, sorted by rank:
 
         rank              int32
         collective_count  int64    compared collectives
@@ -93,7 +95,8 @@ class Stragglers(Result):
         uncompared_ns     int64    time in sends and receives, and in collectives that no other rank recorded
         is_cause          bool     whether the rank is a culprit; if waits are not traced to their causes, whether the rank is
                                    a straggler and `wait_ns + uncompared_ns` explains less than half of its skew
-        role              str      culprit or victim, as in `wait_causes`; if waits are not traced, culprit where is_cause
+        role              str      culprit, victim or null, as in `wait_causes`; if waits are not traced, culprit if
+                                   is_cause is true, else null
         cost_ns           int64    waiting of all ranks that this rank causes, as in `wait_causes`; null if waits are not traced
 
     Waits are traced to their causes in jobs whose ranks communicate in several groups, or send and receive messages.
@@ -143,9 +146,9 @@ def stragglers(
 ) -> Stragglers:
     """Compare when the ranks arrive at each collective: the rank that waits the least is late.
 
-    Collectives are matched across ranks, and waits are measured on one clock, as in `collectives`. Communication kernels of all
-    libraries and on all streams count; in jobs without such kernels, the host annotations of gloo, MPI and UCC count. Sends and
-    receives between two ranks are ignored.
+    Collectives are matched across ranks, and waits are measured on one clock, as in `collectives`. The communication
+    kernels of all libraries and streams are included. In jobs without such kernels, the host annotations of gloo, MPI
+    and UCC are used instead. Sends and receives between two ranks are not compared.
 
     Args:
         trace: the job.
@@ -172,7 +175,8 @@ def plan(
 ) -> Plan[_Partial, Stragglers]:
     """Return the two functions of `stragglers`: one runs on each rank, the other combines the results of the ranks.
 
-    With `by_durations`, a rank's wait in a collective is its call's duration minus the shortest duration, as in HTA.
+    With `by_durations`, a rank's wait in a collective is the duration of its call minus that of the shortest call of
+    any rank, as in HTA.
     """
     combine = partial(_combine, steps=steps, annotation=annotation, by_durations=by_durations)
     return Plan(partial(_one_rank, annotation=annotation, is_followed=not by_durations), combine)
@@ -330,7 +334,7 @@ def _findings(
 
 
 def late_first(per_rank: pl.DataFrame) -> pl.DataFrame:
-    """Return the rows of late ranks: culprits before ranks that only arrive last, and within both, the costliest first."""
+    """Return the rows of late ranks: culprits, then ranks that only arrive last; in each group, the costliest first."""
     late = per_rank.filter(pl.col("is_straggler") | pl.col("is_cause"))
     order = ["is_cause", "cost_ns", "caused_wait_ns", "rank"]
     return late.sort(order, descending=[True, True, True, False], nulls_last=True)
@@ -348,7 +352,7 @@ def _late_sentence(row: dict[str, Any], cause: dict[str, Any] | None) -> str:
 
 def _culprit_sentence(cause: dict[str, Any]) -> str:
     return (
-        f"rank {cause['rank']} is late: all ranks waited {duration_text(cause['cost_ns'])} because of it "
+        f"rank {cause['rank']} is late: all ranks together waited {duration_text(cause['cost_ns'])} because of it "
         f"({percent_text(cause['cost_fraction'])} of all waiting); the largest cause is {cause_text(cause)}"
     )
 

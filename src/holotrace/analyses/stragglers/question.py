@@ -15,7 +15,7 @@ QUESTION = Analysis(
         ("waits", "the rank's time in a collective until the last rank has arrived"),
         ("mean skew", "how much later than the first rank this rank arrives, averaged over the collectives"),
         ("came last", "collectives in which this rank alone came last"),
-        ("others wait for it", "time that all ranks together waited in collectives in which this rank alone came last"),
+        ("others wait for it", "total waiting time of all ranks in the collectives where this rank alone came last"),
         (
             "late",
             "the rank waits at most half as long as the median rank, and causes most of the waiting in its collectives",
@@ -23,7 +23,7 @@ QUESTION = Analysis(
         ("last", "late, but perhaps only because the rank waited for another rank"),
         (
             "culprit, victim, cost",
-            "as defined by wait-causes; the cost is blank if each rank communicates in a single group",
+            "as defined by wait-causes; the cost is blank if each rank communicates almost only within one group",
         ),
     ),
     options=(

@@ -8,7 +8,7 @@ from holotrace.questions.answers import total
 from holotrace.units import percent_text
 
 _OF_JOB = frozenset(rule.__name__ for rule in JOB_RULES)
-"""Rules about the whole job. The sentences about their doubts already name ranks, so the answer adds none."""
+"""Names of the rules about the whole job. If no particular time is in doubt, the answer names no rank before them."""
 
 
 def answer(result: Trust) -> str:

@@ -114,7 +114,7 @@ def _rank_row(rank: int, known: ExaminedRank, doubts: Sequence[Doubt]) -> dict[s
     facts = known.recording.file
     start_ns, end_ns = facts.first_ns or 0, facts.last_ns or 0
     doubtful_ns = covered_length(*(np.clip(times, start_ns, end_ns) for times in all_times(doubts)))
-    of_job = all_times(doubts[len(known.doubts) :])  # rules about the job cast doubt only on times with device work
+    of_job = all_times(doubts[len(known.doubts) :])  # rules about the whole job doubt only times with device work
     doubtful_busy_ns = covered_length(*concatenated([known.doubtful_busy, of_job]))
     return {
         "rank": rank,

@@ -17,8 +17,8 @@ QUESTION = Analysis(
         ("recorded", "time from the first to the last event of the rank"),
         (
             "trusted",
-            "share of recorded time without broken rules; doubts without a time, such as lost events, do not lower it",
+            "share of recorded time with no broken rule; doubts without a time, such as lost events, do not lower it",
         ),
-        ("of device time", "of the rank's time with device work, the share in which no rule is broken"),
+        ("of device time", "share of the rank's device-busy time in which no rule is broken"),
     ),
 )

@@ -82,7 +82,7 @@ class UserAnnotations(Result):
         rank             int32
         side             str      `gpu`: projected onto the streams; `cpu`: on the host
         name             str
-        call_count       int64    ranges of this name; on the gpu, each call has one range per stream
+        call_count       int64    ranges with this name; on the gpu, a call has one range on each stream that it uses
         total_ns         int64    summed durations of these ranges, including the annotations inside them
         self_ns          int64    part of total_ns in which no shorter annotation is active on the same stream or thread
         kernel_count     int64    kernels, copies and memsets whose innermost annotation is this one; null on the cpu

@@ -227,7 +227,7 @@ def _findings(
     per_cause: pl.DataFrame, per_rank: pl.DataFrame, calls: pl.DataFrame, ranks: Mapping[int, WaitingRank]
 ) -> Iterator[str]:
     if len(ranks) == 1:
-        yield f"only rank {next(iter(ranks))} was recorded; open all ranks of the job to see for which ranks it waits"
+        yield f"only rank {next(iter(ranks))} was recorded; open all ranks of the job to see which ranks it waits for"
     culprits = per_rank.filter(pl.col("role") == "culprit").sort("cost_ns", descending=True)
     yield from (culprit_clause(row) for row in culprits.head(_MOST_NAMED).iter_rows(named=True))
     unknown = per_cause.filter(pl.col("cause") == "unknown").group_by("name").agg(pl.col("cost_ns").sum())
@@ -235,7 +235,7 @@ def _findings(
         yield f"the cause of {duration_text(cost_ns)} of waiting is unknown: {name}"
     unmatched = int(calls.filter(pl.col("wait_ns").is_null())["duration_ns"].sum())
     if unmatched:
-        yield f"it is unknown how much of {duration_text(unmatched)} of communication was waiting, because no other rank recorded the counterpart"
+        yield f"{duration_text(unmatched)} of communication may include waiting: no other rank recorded matching calls"
     if not _has_stacks(per_cause):
         yield "no Python functions or modules were recorded; record with with_stack=True to see which code is late"
 

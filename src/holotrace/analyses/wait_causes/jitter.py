@@ -65,9 +65,10 @@ def _most_grown(costs: pl.DataFrame) -> pl.DataFrame:
 
 
 def _with_typical(costs: pl.DataFrame, keys: list[str]) -> pl.DataFrame:
-    """Add typical_ns: the median cost over the steps of the rank, or the lower of the two middle values.
+    """Add typical_ns, the median cost over the steps of the rank.
 
-    If a step has no row for a cause, the cost in this step is 0.
+    With an even number of steps, it is the lower of the two middle values. If a step has no row for a cause, the cost
+    in this step is 0.
     """
     sorted_costs = costs.group_by(keys).agg(
         pl.col("cost_ns").sort(descending=True).alias("sorted"), pl.col("step_count").first().alias("of")

@@ -19,7 +19,7 @@ QUESTION = Analysis(
         ("may be off by", "possible error of a cost: several causes may explain the same time, and clocks may differ"),
         (
             "culprit",
-            "a rank that causes a large part of all waiting, and does not just pass on its own waits for other ranks",
+            "a rank that causes a large part of all waiting, and not only because it waited for other ranks itself",
         ),
         ("victim", "a rank that waits because of culprits, or that delays other ranks because it waited itself"),
         ("passes on", "time that other ranks wait because this rank waited itself"),

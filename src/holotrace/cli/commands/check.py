@@ -64,7 +64,7 @@ def _print(checked: Check) -> None:
 
 
 def _strict_lines(checked: Check) -> list[str]:
-    """Return lines about broken rules and doubts, or a single line that says that no rule is broken."""
+    """Return the lines that --strict adds: broken rules and doubts, or a single line that says that no rule is broken."""
     if checked.violations is None:
         return []
     broken = [line for violation in checked.violations for line in _violation_lines(violation)]

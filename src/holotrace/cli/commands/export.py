@@ -77,7 +77,7 @@ def export(  # noqa: PLR0913 -- one argument per option
         )
         raise InvalidOptionError(message)
     if critical_path and not merge:
-        message = "--critical-path adds a path to the timeline of all ranks; add --merge"
+        message = "--critical-path needs the timeline of all ranks, which --merge writes; add --merge"
         raise InvalidOptionError(message)
     expect_writable_folder(output if output.exists() else output.absolute().parent)
     with opened_alone(job) as trace:

@@ -64,7 +64,7 @@ def _spans(listed: Runs) -> pl.DataFrame:
 
 
 def _span(run: Run, span: int | None) -> dict[str, str | int | None]:
-    """Return the row for a span, or for a run that has no readable file."""
+    """Return the row for one span of a run; `span` is None if the run has no readable file."""
     recordings = () if span is None else run.of_span(span)
     return {
         "run": run.name,

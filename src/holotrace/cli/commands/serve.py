@@ -80,7 +80,7 @@ def _event(text: str) -> tuple[int, int]:
     """Parse `3:71535` as rank 3, event 71535."""
     rank, _, index = text.partition(":")
     if not (rank.isdecimal() and index.isdecimal()):
-        message = f"{text!r} is not RANK:INDEX, such as 3:71535"
+        message = f"{text!r} is not of the form RANK:INDEX, such as 3:71535"
         raise ValueError(message)
     return int(rank), int(index)
 

@@ -147,7 +147,7 @@ def _format(asked: ResultFormat | None, target: Location | None) -> ResultFormat
     written = {chosen.value: chosen for chosen in ResultFormat if chosen is not ResultFormat.table}
     known = written.get(ending)
     if asked is ResultFormat.table or not (asked or known):
-        message = f"{target}: files are CSV, JSON, Parquet or Arrow; use one of these suffixes, or choose with --format"
+        message = f"{target}: rows can be written as CSV, JSON, Parquet or Arrow; use one of these suffixes, or choose with --format"
         raise InvalidOptionError(message)
     if asked and known and asked is not known:
         message = f"{target} ends in .{known.value}, but --format is {asked.value}; make both the same"
@@ -170,7 +170,7 @@ def _print(rows: pl.DataFrame) -> None:
     caption = f"the first {len(shown):,} of {len(rows):,} rows" if is_cut else counted(len(rows), "row")
     print_table(to, PrintedTable(caption, tuple(rows.columns), cells, 0, ""))
     if is_cut:
-        print_line(to, "all rows: --format or --output", "dim")
+        print_line(to, "to get all rows, use --format or --output", "dim")
 
 
 def _cell(value: object) -> Cell:

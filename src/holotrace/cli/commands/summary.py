@@ -45,7 +45,7 @@ def _print_text(whole: Summary, sources: Sequence[str]) -> None:
     if whole.covers_one_job:
         print_diagnosis(to, whole.diagnosis, sources)
         if len(whole.diagnosis.per_finding):
-            print_line(to, "The numbers behind this: holotrace diagnose")
+            print_line(to, "The numbers behind these findings: holotrace diagnose")
     print_findings(to, [*whole.findings, *_skipped(whole)])
     _, *shown = shown_analyses(whole)
     for analysis in shown[:MOST_ANALYSES]:
@@ -65,7 +65,7 @@ def _print_text(whole: Summary, sources: Sequence[str]) -> None:
 
 
 def print_verdict(to: Console, whole: Summary) -> None:
-    """Print the verdict, preceded by any reasons to doubt that it covers one whole job."""
+    """Print any reasons to doubt that the verdict covers exactly one whole job, then print the verdict."""
     for doubt in whole.doubts:
         print_line(to, doubt, "bold yellow")
     print_line(to, whole.verdict, "bold")

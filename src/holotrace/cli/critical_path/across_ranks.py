@@ -47,7 +47,7 @@ def show_path_across_ranks(
     """Print the job's path, and its predicted length after the changes.
 
     Raises:
-        InvalidOptionError: the options request files that exist only for the paths of single ranks.
+        InvalidOptionError: `outputs` requests overlays or graphs, which exist only for single ranks.
     """
     if outputs.are_wanted:
         message = (
@@ -72,7 +72,10 @@ def show_path_across_ranks(
 
 
 def from_first_event(window: Mapping[str, Any], trace: Trace) -> dict[str, Any]:
-    """Return the settings with the time range on the trace's clock; users give it relative to the job's first event."""
+    """Return the settings with the time range, if there is one, converted to the trace's clock.
+
+    In `window`, the time range is relative to the job's first event.
+    """
     settings = dict(window)
     if "time_range_ns" in settings:
         origin = origin_ns(trace)
@@ -110,6 +113,6 @@ def _sentence(prediction: WhatIf) -> str:
     error = abs(prediction.replayed_ns - prediction.measured_ns) / max(1, prediction.measured_ns)
     saved = f"{duration_text(prediction.saved_ns)} less ({percent_text(prediction.saved_fraction or 0)})"
     return (
-        f"What if: {duration_text(prediction.predicted_ns)} instead of {duration_text(prediction.measured_ns)}, {saved}; "
+        f"With these changes: {duration_text(prediction.predicted_ns)} instead of {duration_text(prediction.measured_ns)}, {saved}; "
         f"a replay without changes differs from the measured step by {percent_text(error)}"
     )

@@ -21,10 +21,10 @@ def collective_arrows(
 ) -> Iterator[bytes]:
     """Yield two events for each arrow as JSON, each preceded by a comma.
 
-    In a collective, all ranks wait for the rank that arrives last. Arrows therefore lead from the start of this rank's
-    call to the same time in the call of each other rank. For a send, the arrow connects the start of the send to the
-    end of the receive. Arrows never point back in time: if imprecise clocks put the end of an arrow before its start,
-    the arrow is reversed.
+    In a collective, all ranks wait for the rank that arrives last. Arrows therefore lead from the start of the last
+    rank's call to the same time in the call of each other rank. For a send, the arrow leads from the start of the send
+    to the end of the receive. Arrows never point back in time: if imprecise clocks put the end of an arrow before its
+    start, the arrow is reversed.
 
     Args:
         calls: as in `holotrace.enrich.across_ranks.matching.matching.Matching`.
@@ -66,8 +66,8 @@ def _ends(members: pl.DataFrame) -> pl.DataFrame:
         .select("instance", pl.col("rank", "start_ns", "pid", "tid").name.prefix("source_"), is_send.alias("is_send"))
     )
     others = members.join(sources, on="instance").filter(pl.col("rank") != pl.col("source_rank"))
-    # An arrow at the end of an event is drawn a nanosecond early, because a timeline binds arrows only to running
-    # events.
+    # If an arrow ends where an event ends, end it one nanosecond earlier, because a timeline attaches arrows only to
+    # events that are still running.
     last_ns = pl.max_horizontal(pl.col("end_ns") - 1, "start_ns")
     arrival_ns = pl.min_horizontal(pl.max_horizontal("source_start_ns", "start_ns"), last_ns)
     is_coalesced = pl.col("kernel_count") > 1  # for a coalesced call, the table contains only the first kernel

@@ -54,7 +54,7 @@ class MergedTrace(EqualByContent):
 
 
 class _Rank(NamedTuple):
-    """Facts about a rank, read before its events are written; `tracks` has pid and tid of collectives as JSON text."""
+    """Facts about a rank, read before its events are written; `tracks` lists each collective's pid and tid as JSON."""
 
     communication: OfRank
     processes: tuple[Process, ...]

@@ -62,7 +62,7 @@ def _segment_text(rows: pl.DataFrame, pid: int, base_ns: int) -> pl.Expr:
 
 
 def _arrow_text(arrows: pl.DataFrame, phase: str, rank: str, pid: int, base_ns: int) -> pl.Expr:
-    """Return the text of one end of each arrow."""
+    """Return, for each arrow, the JSON text of the event that starts it (phase `s`) or ends it (phase `f`)."""
     binding = ',"bp":"e"' if phase == "f" else ""
     names = pl.Series([json.dumps(name) for name in arrows["collective"]], dtype=pl.String)
     return joined(
