@@ -31,7 +31,7 @@ def test_the_catalogue_lists_every_question() -> None:
 
 @each_question
 def test_an_analysis_names_its_function_and_figure(entry: Analysis) -> None:
-    """The catalogue's function is `holotrace.<name>`, and `holotrace.figures.plot_<name>` draws the result."""
+    """For each question, `holotrace.<name>` computes the result and `holotrace.figures.plot_<name>` draws it."""
     assert getattr(holotrace, entry.name) is entry.compute
     assert getattr(import_module(f"holotrace.analyses.{entry.name}.compute"), entry.name) is entry.compute
     assert callable(getattr(figures, f"plot_{entry.name}"))

@@ -249,7 +249,7 @@ def test_the_host_is_blamed_for_the_same_gaps_but_only_until_the_launch(case: Ca
 
 
 def _unclear_gaps(rank_trace: RankTrace, stream: int) -> int:
-    """Count the rows on a stream whose launch is unknown, or is within 0.25 µs of the start of the idle gap before the row."""
+    """Count the work on a stream with an unknown launch, or a launch within 0.25 µs of the end of the previous work."""
     work = device_work(rank_trace).filter(stream=stream).join(launches(rank_trace), on="event_index")
     margin = pl.col("launch_start_ns") - pl.col("end_ns").cum_max().shift(1)
     is_whole = (pl.col("start_ns") % 1_000 == 0).all()

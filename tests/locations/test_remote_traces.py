@@ -164,7 +164,7 @@ def test_a_web_file_is_fetched_in_parts(web) -> None:
     assert trace.ranks[0].health.bytes_read == len(content)
     ranges = [byte_range for method, _, byte_range in web.requests if method == "GET"]
     assert ranges[0] == "bytes=0-262143"
-    assert web.sent_bytes < len(content) + 2 * (1 << 20)  # `peek` reads the first MiB an additional time
+    assert web.sent_bytes < len(content) + 2 * (1 << 20)  # `peek` reads the first MiB once more
 
 
 def test_a_web_folder_is_read_from_its_links(web) -> None:

@@ -8,7 +8,7 @@ use crate::input::{is_too_long, Input, Tally};
 use crate::options::Options;
 use crate::tables::sink::Sink;
 
-/// Receives the bytes read so far and the file's size, several times a second; returns `false` to stop the reading.
+/// Receives the number of bytes read so far and the file's size, several times a second; returns `false` to stop.
 pub type Progress<'a> = dyn FnMut(u64, u64) -> bool + 'a;
 
 /// The header and the health of a file.

@@ -26,7 +26,7 @@ if not TYPE_CHECKING:
 
 
 class TraceAnalysis(PluginViews):
-    """The analyses of a job with HTA's interface, and the views of PyTorch's TensorBoard plugin.
+    """HTA's interface to the analyses of a job, and the views of PyTorch's TensorBoard plugin.
 
     Args:
         trace_files: `{rank: file}`, or a list of files whose ranks `holotrace.open_trace` detects. Relative paths are

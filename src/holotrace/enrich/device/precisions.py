@@ -17,14 +17,20 @@ def low_precisions(name: str | None, capability: str | None, *, is_rocm: bool) -
 
 
 def _nvidia(name: str, major: int) -> tuple[str, ...]:
-    """Return the types in https://docs.nvidia.com/cuda/cuda-c-programming-guide/index.html#features-and-technical-specifications."""
+    """Return the types that the tensor cores support.
+
+    Source: https://docs.nvidia.com/cuda/cuda-c-programming-guide/index.html#features-and-technical-specifications
+    """
     if major < _TENSOR_CORES or _WITHOUT_TENSOR_CORES in name:
         return ()
     return ("bfloat16", "float16", "tf32") if major >= _AMPERE else ("float16",)
 
 
 def _amd(name: str, major: int) -> tuple[str, ...]:
-    """Return the types in https://rocm.docs.amd.com/en/latest/reference/precision-support.html."""
+    """Return the types that the matrix cores support.
+
+    Source: https://rocm.docs.amd.com/en/latest/reference/precision-support.html
+    """
     is_cdna = major == _CDNA and not any(vega in name for vega in _WITHOUT_MATRIX_CORES)
     return ("bfloat16", "float16") if is_cdna or major >= _RDNA_WITH_MATRIX_CORES else ()
 

@@ -32,7 +32,7 @@ _Layer = list[tuple[str, str]]
 """Name and operator of each kernel of a layer."""
 
 _LEAST_SHARE = 0.5
-"""Two layers must have at least this share of their kernels in common."""
+"""A layer gets the operators of another layer only if the two have at least this share of their kernels in common."""
 
 _MOST_SEQUENCES = 10
 

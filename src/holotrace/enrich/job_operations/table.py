@@ -225,7 +225,7 @@ def _check_places(frame: pl.DataFrame, source: str) -> None:
     if len(several):
         message = (
             f"rank {several['rank'][0]} of {source} has {several['count'][0]} different pairs of dp_rank and stage; a "
-            "rank belongs to one stage of one replica, so correct dp_rank and stage, or the rank"
+            "rank belongs to one stage of one replica; correct its dp_rank and stage, or its rank number"
         )
         raise InvalidOperationsError(message)
 

@@ -51,7 +51,7 @@ class TensorList:
 
 
 class Product(NamedTuple):
-    """`repeats` products of m x k and k x n matrices; the row length `row` decides whether rows are aligned."""
+    """`repeats` products of m x k and k x n matrices. Rows have `row` elements, which decides whether they are aligned."""
 
     m: int
     n: int

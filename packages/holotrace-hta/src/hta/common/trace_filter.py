@@ -73,7 +73,7 @@ class FirstIterationFilter(IterationIndexFilter):
 
 
 class RankFilter(Filter):
-    """Keep the events of some ranks; keeps all rows of a frame without the column `rank`."""
+    """Keep the events of some ranks; if a frame has no column `rank`, keep all its rows."""
 
     def __init__(self, ranks: int | Iterable[int]) -> None:
         self.ranks = _listed(ranks)

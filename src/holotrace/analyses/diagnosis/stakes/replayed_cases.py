@@ -72,7 +72,7 @@ def _length_before(intervals: Intervals) -> npt.NDArray[np.int64]:
 
 
 def _is_idle(evidence: RankEvidence, case: Case) -> bool:
-    """Return whether most of a case's time is idle time, which may have other causes as well."""
+    """Return whether a case explains mostly idle time. Idle time may have other causes as well."""
     explained = intersection(case.explained, evidence.step_windows)
     return 2 * covered_length(*intersection(explained, evidence.idle)) > covered_length(*explained)
 

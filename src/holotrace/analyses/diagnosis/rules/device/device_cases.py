@@ -159,7 +159,7 @@ def _change(evidence: RankEvidence, rows: pl.DataFrame, factor: float, *, with_h
 
 
 def _host_events(evidence: RankEvidence, rows: pl.DataFrame) -> pl.Series:
-    """Return the operators and launch calls that ran while the host made only the calls in `rows`."""
+    """Return the operators and launch calls inside the spans that `host_spans` returns for `rows`."""
     spans = host_spans(evidence, rows).rename({"end_ns": "last_ns"})
     ranges = event_ranges(evidence.rank_trace, _HOST_KINDS, ["event_index", "track_id", "start_ns", "end_ns"])
     inside = ranges.sort("start_ns").join_asof(spans, on="start_ns", by="track_id", check_sortedness=False)
