@@ -55,7 +55,7 @@ def test_the_late_rank_and_the_median_come_first() -> None:
     [([False, False, False], ()), ([True, True, True], ((0, "late: others wait 9 ns for it"),))],
 )
 def test_a_rank_must_be_the_cause_to_be_late(causes: list[bool], expected: tuple[tuple[int, str], ...]) -> None:
-    """If no rank causes waiting, the order stays the same; if all ranks do, the latest comes first and no rank is typical."""
+    """If no rank causes waiting, the order does not change; if all ranks do, none of them is typical."""
     order = rank_order(
         result(rank=[0, 1, 2], wait_ns=[1, 2, 3], is_cause=causes, cost_ns=[9, 1, 1], caused_wait_ns=[1, 1, 1])
     )

@@ -51,7 +51,7 @@ class TensorList:
 
 
 class Product(NamedTuple):
-    """`repeats` products of m x k and k x n matrices. Rows have `row` elements, which decides whether they are aligned."""
+    """`repeats` products of m x k and k x n matrices. Rows are aligned or not, depending on their number of elements, `row`."""
 
     m: int
     n: int
