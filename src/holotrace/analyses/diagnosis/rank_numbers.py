@@ -32,7 +32,7 @@ class MemoryPeak(NamedTuple):
 class MainWork(NamedTuple):
     """The kernel that takes the most device time or, without device work, the operator that takes the most host time.
 
-    source_line  the user's function in which the operator takes most of its time; None for kernels, and if unknown
+    source_line  the user's function in which the operator takes most of its time; None for a kernel, or if unknown
     """
 
     name: str
@@ -62,7 +62,7 @@ class RankNumbers(NamedTuple):
     main_work         the kernel or operator that takes the most time; None if none ran
     is_before_compile  whether the recording comes from a version of PyTorch without torch.compile
     host_library      the library, such as gloo, that communicates on the host although the job uses devices; None if
-                      the devices communicate themselves, or without device work
+                      no such library is known, if the devices communicate, or if there is no device work
     """
 
     has_steps: bool

@@ -69,15 +69,17 @@ ABOUT_RECORDING = frozenset({"slow_recording", "profiler_overhead"})
 """Rules about the overhead of recording the trace; their findings come after the findings about the job itself."""
 
 _MOST_NAMED = 4
-"""A caveat about rules that could not be checked names at most this many of them, and counts the others."""
+"""A caveat names at most this many of the rules that could not be checked, and counts the others."""
 
 _MOST_OF_WAITING = 2
-"""A cause can make a rank late only if its cost on this rank is at most this many times the wait of the other ranks, or
-if it costs this rank at least twice as much as the median of the other ranks."""
+"""A case can be the cause of a rank's delay if it costs this rank at most this many times the length of the delay.
+
+A costlier case can be the cause only if it costs this rank at least twice the median cost on the other ranks.
+"""
 
 _ABSORBED = 0.2
-"""If a finding costs less than this share of the time that it explains, it is part of the finding that claimed most of
-that time."""
+"""A finding that claims less than this share of the time that it explains is shown as a part of the finding that claimed
+most of this time."""
 
 
 class Ranking(NamedTuple):
@@ -91,8 +93,8 @@ class Ranking(NamedTuple):
 class _Group(NamedTuple):
     """All cases of one rule and subject, the costliest rank first.
 
-    culprit  the rank that causes them; None if no rank does
-    delays   by late rank: what delays it
+    culprit  the rank that causes the cases; None if no single rank causes them
+    delays   by late rank: the length of its delay, and the lines of code that cause it
     """
 
     rule: Rule | JobRule
@@ -145,7 +147,7 @@ def _rank_groups(evidence: JobEvidence, rules: Sequence[Rule]) -> list[_Group]:
 def _groups(
     evidence: JobEvidence, of_ranks: Sequence[_Group], found: Sequence[tuple[JobRule, JobCase]]
 ) -> list[_Group]:
-    """Return all groups with the time that they claim; cheap findings about several ranks claim their time last."""
+    """Return all groups, each with the time that it claims; cheap findings about several ranks claim time last."""
     last: set[int] = set()
     while True:
         of_job = _job_groups(evidence, found, last)
@@ -174,8 +176,8 @@ def _job_cases(evidence: JobEvidence, rules: Sequence[JobRule]) -> list[tuple[Jo
 def _job_groups(evidence: JobEvidence, found: Sequence[tuple[JobRule, JobCase]], last: Collection[int]) -> list[_Group]:
     """Return a group for each case, in the same order; `last` holds the indices of the cases that claim time last.
 
-    Together, the cases claim at most the exposed communication of each rank. The `else_ns` of a case is added to its
-    cost without a limit.
+    Together, the cases claim at most the exposed communication of each rank. The `else_ns` of a case, which
+    has no such limit, is then added to its cost.
     """
     left = evidence.exposed_ns
     groups: dict[int, _Group] = {}
@@ -198,9 +200,9 @@ def _delays(case: JobCase, cases: Sequence[RankCase]) -> Mapping[int, Delay]:
 def _without_shared(
     groups: Sequence[_Group], of_job: Sequence[_Group], rank_count: int
 ) -> tuple[list[_Group], list[list[RankCase]]]:
-    """Return the cases that make no rank late and, for each finding in `of_job`, the cases that make its ranks late.
+    """Split the cases into those that make no rank late and, for each finding in `of_job`, those that cause its delays.
 
-    Without this division, two findings would report the same delay: one for the late rank, and one for the ranks that
+    Without this split, two findings would report the same delay: one for the late rank, and one for the ranks that
     wait for it.
     """
     left = []
@@ -234,8 +236,8 @@ def _is_delay(late: _Group, rule: str, case: RankCase, elsewhere_ns: float) -> b
     """Return whether this case of a rule makes a rank late.
 
     The case must name a line of code that delays the rank or, if lines were not recorded, have the same kind of cause
-    as the delay. Its cost must also fit the delay: either it costs this rank at most twice the length of the delay, or
-    it costs this rank at least twice as much as it costs the median of the other ranks.
+    as the delay. Its cost must also fit the delay: it must be at most twice the length of the delay, or at least twice
+    the median cost of the same cause on the other ranks.
     """
     delay = late.delays.get(case.rank)
     is_same_kind = case.place.source_line is None and late.cases[0].words.get("kind") == rule
@@ -245,10 +247,10 @@ def _is_delay(late: _Group, rule: str, case: RankCase, elsewhere_ns: float) -> b
 
 
 def _with_delays(group: _Group, evidence: JobEvidence, of_ranks: Sequence[_Group], found: Sequence[RankCase]) -> _Group:
-    """For each late rank, add to its cost the time that the delay takes on the rank itself, as measured by other rules.
+    """Add to the cost of each late rank the time that its delay takes on the rank itself, as measured by other rules.
 
-    If no rule measured this time, add the length of the delay, but no more than the part of the rank's step that is
-    neither exposed communication nor claimed by other findings.
+    If no rule measured this time, add the length of the delay. Add at most the part of the rank's step that is neither
+    exposed communication nor claimed by other findings.
     """
     known = {case.rank for case in found}
     missing = [rank for rank in group.delays if rank not in known]
@@ -267,7 +269,7 @@ def _own_delay(group: _Group, rank: int, evidence: JobEvidence, of_ranks: Sequen
 
 
 def _together(waiting: RankCase, own: RankCase) -> RankCase:
-    """Return the case about the time that a rank waits, with the cost of the rank's own delay added."""
+    """Add the cost of a rank's own delay to the case about the time that this rank waits for other ranks."""
     cost_ns, explained_ns = waiting.cost_ns + _stake_ns(own), waiting.explained_ns + own.explained_ns
     return replace(waiting, cost_ns=cost_ns, explained_ns=explained_ns, count=waiting.count + own.count, saved_ns=None)
 
@@ -310,7 +312,7 @@ _TOO_NEW = f"{_COMPILE} needs PyTorch 2.0, which is newer than this recording."
 
 
 def _possible(advice: str, evidence: JobEvidence) -> str:
-    """Return the advice; if it needs torch.compile but the job's PyTorch is older, add a sentence that says so."""
+    """Return the advice; if it mentions torch.compile but the job's PyTorch lacks it, add a sentence that says so."""
     is_old = any(of_rank.numbers.is_before_compile for of_rank in evidence.ranks.values())
     return f"{advice} {_TOO_NEW}" if is_old and _COMPILE in advice and "PyTorch 2.0" not in advice else advice
 
@@ -396,7 +398,7 @@ def _by_need(not_checked: Mapping[str, str]) -> list[str]:
 
 
 def _listed(rules: Sequence[str]) -> str:
-    """Name the first few rules, and give the number of the others."""
+    """Name the first few rules, and count the others."""
     if len(rules) <= _MOST_NAMED:
         return ", ".join(rules)
     return f"{', '.join(rules[:_MOST_NAMED])} and {len(rules) - _MOST_NAMED} more rules"

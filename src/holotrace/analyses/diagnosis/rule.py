@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 Confidence = Literal["high", "medium", "low"]
 
 OF_THE_STEP = "of the step"
-"""Unit of thresholds that are a share of the steady steps."""
+"""Unit of a threshold that is a share of the time of the steady steps."""
 
 NOTHING: Intervals = (np.empty(0, np.int64), np.empty(0, np.int64))
 """An empty set of intervals: the `explained` of cases that cost no time themselves."""
@@ -99,9 +99,9 @@ class JobCase:
     """A problem that a rule found between ranks.
 
     cost_ns  by rank: upper bound on the exposed communication per step that fixing the cause can save
-    else_ns  by rank: upper bound on the other time per step that fixing the cause can save
-    rank     the rank that is the cause; None if no rank is
-    delays   what delays each rank, if different ranks are the cause at different times; a fix removes these delays, too
+    else_ns  by rank: upper bound on the time per step, besides exposed communication, that fixing the cause can save
+    rank     the rank that causes the problem; None if no single rank causes it
+    delays   by rank: its delay, if different ranks are late at different times; a fix removes these delays, too
 
     The other fields are as in `Case`.
     """
@@ -193,7 +193,7 @@ class JobRule:
 
     analyses  names of the analyses whose results it reads
     check     yields each `JobCase`, including cases below the threshold
-    needs     as in `Rule`; an empty text if the rule makes no sense for this job
+    needs     as in `Rule`, but returns an empty text if the rule makes no sense for this job
     """
 
     name: str

@@ -51,7 +51,7 @@ class TensorList:
 
 
 class Product(NamedTuple):
-    """`repeats` products of m x k and k x n matrices. Rows are aligned or not, depending on their number of elements, `row`."""
+    """`repeats` products of m x k and k x n matrices. Whether rows are aligned depends on their length `row`."""
 
     m: int
     n: int

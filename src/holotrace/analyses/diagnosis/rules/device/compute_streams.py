@@ -35,8 +35,8 @@ def streams_in_turn(evidence: RankEvidence) -> Iterator[Case]:
 
     Suppose that two runs of kernels fill the fractions a and b of the SMs. If they overlap, they take as long as the
     longer run if a + b is at most 1, otherwise (a + b) times as long. The recording rarely shows whether one run needs
-    the results of the other. If a call made a stream wait, and the streams then take turns kernel by kernel, they
-    presumably need each other's results, so the rule ignores these waits.
+    the results of the other. If a call made a stream wait and the streams then take turns kernel by kernel, they
+    probably need each other's results. The rule ignores such waits.
     """
     kernels = _kernels(evidence)
     if kernels.select("device", "stream").n_unique() == kernels["device"].n_unique():
@@ -119,8 +119,9 @@ def _waits(runs: pl.DataFrame) -> pl.DataFrame:
 def _with_use(kernels: pl.DataFrame, waits: pl.DataFrame) -> pl.DataFrame:
     """Add the columns `use`, `use_before` and `saved_ns`, and keep only waits whose removal saves time.
 
-    `use` and `use_before` are the mean shares of the SMs that the waiting run and the previous run fill in the part of
-    each run that could have overlapped. `saved_ns` is the time that the overlap would save.
+    The end of the previous run could have overlapped with the start of the waiting run, both `shared_ns` long.
+    `use_before` and `use` are the mean shares of the SMs that are filled during this end and this start. `saved_ns` is
+    the time that the overlap would save.
     """
     parts = []
     for (device,), of_device in waits.group_by("device", maintain_order=True):
@@ -134,7 +135,7 @@ def _with_use(kernels: pl.DataFrame, waits: pl.DataFrame) -> pl.DataFrame:
 
 
 def _mean_use(kernels: pl.DataFrame, since_ns: Int64Array, length_ns: Int64Array) -> npt.NDArray[np.float64]:
-    """Return, for each of these periods, the mean share of the SMs that the kernels fill."""
+    """Return the mean share of the SMs that the kernels fill in each period, which is given by its start and length."""
     times = np.concatenate([kernels["start_ns"].to_numpy(), kernels["end_ns"].to_numpy()])
     changes = np.concatenate([kernels["use"].to_numpy(), -kernels["use"].to_numpy()])
     order = np.argsort(times, kind="stable")
@@ -146,7 +147,7 @@ def _mean_use(kernels: pl.DataFrame, since_ns: Int64Array, length_ns: Int64Array
 
 
 def _is_asked(evidence: RankEvidence, waits: pl.DataFrame) -> pl.Series:
-    """Return whether the host requested each wait: did a call between the launches of the two runs make a stream wait?
+    """Return, for each wait, whether the host called for it between the launches of the two runs.
 
     If the recording contains no such call, assume that the host requested all waits.
     """
@@ -164,7 +165,7 @@ def _wait_calls(evidence: RankEvidence) -> pl.DataFrame:
 
 
 def _without_chains(waits: pl.DataFrame) -> pl.DataFrame:
-    """Leave out waits between streams whose kernels are small enough to overlap, but keep taking turns.
+    """Leave out waits between streams that keep taking turns although their kernels are small enough to overlap.
 
     Such streams probably pass results to each other. In contrast, a script that makes a stream wait too early usually
     does so only once, where parallel branches begin or end.
@@ -177,9 +178,9 @@ def _without_chains(waits: pl.DataFrame) -> pl.DataFrame:
 
 
 def _each_once(waits: pl.DataFrame) -> pl.DataFrame:
-    """Keep at most one wait for each run, whether the run waits or is waited for.
+    """Keep at most one wait per run: a run may wait for the previous run, and the next run may wait for it.
 
-    Prefer waits with the largest product of the time saved and the share of the SMs left free.
+    Choose the waits in descending order of the time saved, multiplied by the share of the SMs that both runs leave free.
     """
     used: set[int] = set()
     kept = []
@@ -192,7 +193,7 @@ def _each_once(waits: pl.DataFrame) -> pl.DataFrame:
 
 
 def _explained(waits: pl.DataFrame) -> Intervals:
-    """Return the intervals that could have overlapped: the start of each waiting run, and the end of the run before."""
+    """Return the intervals that could have overlapped: the end of a run, and the start of the next run, which waits."""
     shared = waits["shared_ns"].to_numpy()
     ends, begins = waits["end_ns_before"].to_numpy(), waits["start_ns"].to_numpy()
     return union(np.concatenate([ends - shared, begins]), np.concatenate([ends, begins + shared]))

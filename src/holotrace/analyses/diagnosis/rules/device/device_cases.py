@@ -28,10 +28,10 @@ FIXED_NS = 2_000
 """Time that every kernel needs to start and drain; https://developer.nvidia.com/blog/cuda-graphs measures 2 µs."""
 
 _LEAST_VALUE = 0.02
-"""Cases below this value are not replayed, because the thresholds of all rules in this folder are higher."""
+"""Cases below this value are not replayed, because they are below the thresholds of all rules in this folder."""
 
 _PAUSE_NS = 200_000
-"""Longest time that Python code of one function needs between two operators, even under the profiler."""
+"""A longer pause between two calls ends a span: even under the profiler, Python code in one function takes less time."""
 
 _HOST_KINDS = (EventKind.CPU_OP, *LAUNCH_KINDS)
 
@@ -41,9 +41,9 @@ DURATION, FLOOR = pl.col("duration_ns"), pl.col("floor_ns")
 def attained(share: float | pl.Expr, best: float | pl.Expr) -> tuple[pl.Expr, pl.Expr]:
     """Return the columns `saved_ns` and `most_ns` that `case_of` reads.
 
-    `saved_ns` is the typical saving: kernels then reach the fraction `share` of the peak. `most_ns` is the largest
-    possible saving: kernels then reach the fraction `best`. If the lower bound of a kernel's time is unknown, both
-    savings are 0.
+    `saved_ns` is the typical saving: the time saved if kernels reach the fraction `share` of the peak. `most_ns` is the
+    largest possible saving: the time saved if kernels reach the fraction `best` of the peak. If the lower bound of a
+    kernel's time is unknown, both savings are 0.
     """
     typical_ns, most_ns = ((DURATION - FLOOR / part).clip(lower_bound=0).fill_null(0.0) for part in (share, best))
     return typical_ns.alias("saved_ns"), most_ns.alias("most_ns")
@@ -56,7 +56,7 @@ def share_of(part: pl.Series, whole: pl.Series) -> float:
 
 
 def matches(names: pl.Series, pattern: str) -> pl.Series:
-    """Return whether each name contains the pattern, false for null; each distinct name is searched only once."""
+    """Return whether each name contains the pattern (false for null); each distinct name is searched only once."""
     distinct = names.drop_nulls().unique()
     found = distinct.filter(distinct.str.contains(pattern))
     return names.is_in(found.implode()).fill_null(value=False)

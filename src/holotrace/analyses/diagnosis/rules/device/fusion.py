@@ -36,7 +36,7 @@ _LONGEST_GAP_NS = 50_000
 profiled."""
 _LEAST_CHAIN = 8
 _NO_LINK = r"^aten::(fill|zero|copy)_$|^aten::add_$"
-"""Operators that may follow each other without forming a chain: initialisation, copies, and sums of gradients."""
+"""Operators whose kernels are never part of a chain: initialisation, in-place copies, and sums of gradients."""
 _ATTAINABLE_WINDOWS = 0.3
 """Share of the peak bandwidth that normalisations and pooling of images reach in channels-last layout."""
 _BEST_WINDOWS = 0.6

@@ -145,9 +145,9 @@ def _say_small(cases: Sequence[RankCase]) -> Said:
 
 
 _MORE_WARPS = {
-    "registers": "Lower the registers per thread (fewer values per thread, or maxnreg in Triton and __launch_bounds__ in CUDA).",
-    "shared memory": "Lower the shared memory per block (smaller tiles or fewer pipeline stages).",
-    "threads": "Choose a block size that divides the number of threads of an SM, for example 128 or 256.",
+    "registers": "Use fewer registers per thread: keep fewer values, or set maxnreg (Triton) or __launch_bounds__ (CUDA).",
+    "shared memory": "Use less shared memory per block (smaller tiles or fewer pipeline stages).",
+    "threads": "Choose a block size that evenly divides the maximum number of threads per SM, for example 128 or 256.",
     "block size": "Use larger blocks (128 threads or more), because an SM runs at most 32 blocks.",
 }
 
@@ -206,7 +206,7 @@ RULES = (
     ),
     _rule(
         "tiny_kernels",
-        "kernels that take less than 5 µs each, but together much of the step",
+        "kernels that each take less than 5 µs, but together take up much of the step",
         threshold=0.2,
         reason="Starting and draining a kernel takes about 2 µs. If these kernels take less than a fifth of the "
         "step, other causes matter more.",

@@ -169,7 +169,7 @@ def _say_limit(cases: Sequence[RankCase]) -> Said:
 
 
 def _reserved_text(words: Mapping[str, Any]) -> str:
-    """Say how much memory the allocator reserves in blocks that no tensor uses; "" if unknown or too little to show."""
+    """Say how much memory the allocator reserves in blocks that no tensor uses; "" if unknown or not worth showing."""
     unused = (words["reserved_bytes"] or 0) - words["peak_bytes"]
     if unused < _LEAST_UNUSED * words["capacity_bytes"]:
         return ""

@@ -122,7 +122,7 @@ def mixed_precision_off(evidence: RankEvidence) -> Iterator[Case]:
 
 
 def float8_possible(evidence: RankEvidence) -> Iterator[Case]:
-    """Yield a case for large 16-bit products if the device supports FP8; none if the host falls behind the device."""
+    """Yield a case for large 16-bit products if the device supports FP8, unless the host falls behind the device."""
     device, pace = evidence.peaks, host_pace(evidence)
     if device is None or not device.flops_per_s("float8", matrix=True) or (pace and pace.ratio >= FALLS_BEHIND):
         return
@@ -158,7 +158,7 @@ def _saved_as(device: Device, precision: str, share: float) -> pl.Expr:
 
 
 def _attained(evidence: RankEvidence) -> tuple[pl.Expr, pl.Expr]:
-    """Return the time saved if products reached this device's typical rate, and the time saved at its best rate."""
+    """Return two columns: the time saved if products reach the device's typical rate, or the best possible rate."""
     return attained(attainable_products(evidence.peaks), BEST_PRODUCTS)
 
 
@@ -184,9 +184,9 @@ def tensor_cores_unused(evidence: RankEvidence) -> Iterator[Case]:
 
 
 def _speedup(device: Device | None, precision: str) -> float:
-    """Return how many times faster tensor cores are in `precision` than ordinary cores in float32, by their peak rates.
+    """Return the peak rate of tensor cores in `precision`, divided by the peak rate of ordinary cores in float32.
 
-    Return 3 if the ratio of the rates is smaller than 3, or if the rates are unknown.
+    Return 3 if this ratio is smaller than 3, or if a rate is unknown.
     """
     rates = device and (device.flops_per_s(precision, matrix=True), device.flops_per_s("float32", matrix=False))
     return max(_LEAST_SPEEDUP, rates[0] / rates[1]) if rates and rates[0] and rates[1] else _LEAST_SPEEDUP
