@@ -72,7 +72,7 @@ class Diagnosis(Result):
         finding         str      what happens, in a sentence
         advice          str      what to do about it
         stake_ns        int64    upper bound on the time per step that a fix can save, averaged over all ranks; null if
-                                 unknown. No time counts for two findings, so the costs of all findings add up to
+                                 unknown. No time is counted in two findings, so the costs of all findings add up to
                                  at most the length of the step
         stake_error_ns  int64    half the range of stake_ns over the replayed steps; null if fewer than two steps
                                  were replayed
@@ -96,7 +96,7 @@ class Diagnosis(Result):
         measured        float64  what the rule measured
         threshold       float64  the smallest value at which the rule applies
         unit            str      of measured and threshold
-        claimed_ns      int64    time per step, on this rank, that counts for this finding and for no other finding
+        claimed_ns      int64    time per step, on this rank, that counts towards the cost of this finding only
         explained_ns    int64    time per step, on this rank, that this finding explains; other findings may explain
                                  some of it, too
         saved_ns        int64    time by which a replay without the cause shortens a step of this rank; null if no
@@ -120,9 +120,10 @@ def diagnosis(trace: Trace, *, executor: Executor = IN_PROCESS) -> Diagnosis:
     """Look for known causes of slow jobs, and rank the causes that apply by their cost.
 
     The cost of a cause is the time that is lost because of it. If a replay of the step without the cause saves less
-    time, the cost is this saving, except for causes that certainly cost all of the lost time. Time with several
-    possible causes counts for only one of them: for a certain cause if there is one, otherwise for a likely cause, then
-    for an uncertain cause or the overhead of recording, and last for a symptom.
+    time, the cost is this saving, unless the cause certainly costs all of the lost time.
+
+    If several causes may explain the same time, it counts towards the cost of only one of them. Certain causes come
+    first, then likely causes, then uncertain causes and the overhead of recording. Symptoms come last.
 
     Args:
         trace: the job.

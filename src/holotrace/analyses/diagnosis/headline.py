@@ -87,7 +87,7 @@ def _memory(numbers: Iterable[RankNumbers]) -> dict[str, int | None]:
 
 
 def _main_work(numbers: Sequence[RankNumbers], step_ns: float) -> dict[str, str | float | None]:
-    """Return the kernel or operator that takes the most time on most ranks, and its mean share of their steps."""
+    """Return the kernel or operator that takes the most time on most ranks, and its mean share of a step."""
     known = [of_rank.main_work for of_rank in numbers if of_rank.main_work is not None]
     if not known or not step_ns:
         return {"main_work": None, "main_fraction": None, "main_source_line": None}

@@ -27,7 +27,7 @@ class JobEvidence(EqualByContent):
 
     @property
     def step_ns(self) -> float:
-        """Length of the mean steady step, averaged over the ranks."""
+        """Mean length of a steady step, averaged over the ranks."""
         return fmean(rank.numbers.step_ns for rank in self.ranks.values())
 
     @property
@@ -47,7 +47,7 @@ class JobEvidence(EqualByContent):
 
     @property
     def waits_counted_once(self) -> dict[int, float]:
-        """For each rank, the share of its summed waits that remains if overlapping waits are counted only once."""
+        """For each rank, the time that its waits cover, divided by their total length; below 1 if waits overlap."""
         if "collectives" not in self.results:
             return {}
         waits = self.results["collectives"].per_call.filter(pl.col("wait_ns") > 0)

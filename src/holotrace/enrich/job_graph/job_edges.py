@@ -60,8 +60,8 @@ def within_ranks(of_ranks: Mapping[int, RankGraph], first: _Int64, time_ns: _Int
         offset = begin + targets
         measured = time_ns[offset] - time_ns[begin + sources]
         is_whole = graph.time_ns[targets] - graph.time_ns[sources] == graph.chain_ns[targets]
-        # A chain that takes all the time between its two points also takes all of it on the reference clock, which may
-        # run at a different rate. Its length is then the time between the points on the reference clock.
+        # If a chain takes all the time between its two points on the rank's clock, its length is the time between these
+        # points on the reference clock, because the two clocks may run at different rates.
         lengths = np.where(is_whole, measured, np.minimum(graph.chain_ns[targets], measured))
         chains.append(JoinEdges(begin + sources, offset, JoinType.CHAIN, lengths, np.full(len(targets), -1)))
         shortcuts.append(

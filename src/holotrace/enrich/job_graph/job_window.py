@@ -48,7 +48,7 @@ class JobWindow(EqualByContent):
     recorded  {rank: the window of its whole recording, on its own clock}
     graphs    {rank: its reduced graph}
     graph     the joined graph
-    findings  ranks that are missing from the graph or only partly in it, and why
+    findings  the ranks that the graph does not contain or contains only in part, and the reasons
     """
 
     trace: Trace
@@ -138,7 +138,7 @@ def _chosen(
 ) -> tuple[dict[int, PathWindow], list[int], tuple[str, ...]]:
     """Return each rank's window, the ranks without steps, and findings.
 
-    By default, the window is the second-to-last step that all ranks with steps have recorded.
+    By default, the window is the second-to-last of the steps that all ranks with steps have recorded.
     """
     if not options.is_default:
         return {rank: of.window for rank, of in known.items() if of.window}, [], ()

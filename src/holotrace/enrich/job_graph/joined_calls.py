@@ -54,10 +54,10 @@ def placed_calls(of_ranks: Mapping[int, RankGraph], job: JobCalls, first: _Int64
 
 
 def _awaited_ns(graph: RankGraph) -> _Int64:
-    """Return how long each call lasted after its rank stopped delaying it; `_FOREVER_NS` if its rank never delayed it.
+    """Return how long each call lasted after its rank stopped delaying its end; `_FOREVER_NS` if its rank never did.
 
-    If a thread begins to wait only after the message arrived, the end of the call does not show when the message
-    arrived.
+    `joints` uses this time to find the threads that began to wait only after the last arrival. The calls of these
+    threads may end long after the message arrived.
     """
     ends = graph.calls["end"].to_numpy()
     reached = graph.reached_from[ends]
@@ -78,9 +78,9 @@ def joints(calls: pl.DataFrame) -> pl.DataFrame:
     waits = pl.col("ends_ns") >= pl.col("joint_ns") - pl.col("doubt_ns").fill_null(0)
     after = (pl.col("ends_ns") - pl.col("joint_ns")).clip(0)
     is_awaited = waits & (pl.col("awaited_ns") >= after)
-    # If a thread began to wait only after the last arrival, the time measured for its call is only an upper bound on
-    # the transfer time. The usual transfer time comes from calls of the same kind and size whose threads were already
-    # waiting at the last arrival.
+    # If a thread began to wait only after the last arrival, the time from this arrival to the end of the thread's call
+    # is only an upper bound on the transfer time. The usual transfer time comes from calls of the same kind and size
+    # whose threads were already waiting at the last arrival.
     usual = after.filter(is_awaited).median().over(["process_group", "collective", "message_bytes"]).cast(pl.Int64)
     members = members.with_columns(
         pl.when(is_awaited)

@@ -27,8 +27,8 @@ class RankGraph(NamedTuple):
     node        per point: its row in `EventGraph.nodes`
     time_ns     the measured time of each point, on the rank's own clock; the first and last point are the window's ends
     source, target, length_ns  the edges between points. No edge leads from a call's start to its own end, because other
-                               ranks may delay the end. The length of an edge to the end of a call covers the path only
-                               up to the last event before the end.
+                               ranks may delay the end. An edge to the end of a call is as long as its path up to the
+                               last event before this end.
     reached_from  per point: the point where its binding chain begins; -1 for the first point, and for the end of a
                   call if only communication delays this end
     chain_ns    per point: the length of its binding chain

@@ -16,14 +16,14 @@ from holotrace.enrich.job_graph.causes.cause_names import host_ranges
 from holotrace.schema import EventKind
 
 NAMELESS = r": <(listcomp|genexpr|dictcomp|setcomp|lambda)>$"
-"""Functions that Python creates for an expression; findings name the function around them instead."""
+"""Functions that Python creates for an expression, such as a lambda; findings name the function that contains it."""
 
 
 def called_by_training(evidence: RankEvidence, events: pl.Series, training: Iterable[str]) -> pl.Series:
     """Return, for each event, the user's function through which a training function reaches the event.
 
-    This is the outermost of the user's functions around the event, ignoring training functions and their callers. It is
-    null if no function remains, because the event is directly in a training function.
+    This is the outermost of the user's functions around the event that is neither a training function nor a caller of
+    one. It is null if there is no such function, because a training function contains the event directly.
 
     Args:
         evidence: the rank.

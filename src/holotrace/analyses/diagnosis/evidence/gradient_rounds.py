@@ -20,10 +20,10 @@ _KINDS = (EventKind.CPU_OP, EventKind.USER_ANNOTATION)
 
 
 class GradientRounds(NamedTuple):
-    """Backward passes that reduce the gradients of DistributedDataParallel.
+    """How often DistributedDataParallel reduces the same gradients before a weight update.
 
-    per_update         number of such passes before each weight update, on average
-    needless_fraction  0..1: share of the reduction time that is spent in passes other than the last before each update
+    per_update         mean number of reductions before each weight update
+    needless_fraction  0..1: share of the reduction time that is not spent in the last reduction before an update
     """
 
     per_update: float
@@ -38,9 +38,11 @@ def gradient_rounds(evidence: RankEvidence) -> GradientRounds:
     """Count how often the same gradients are reduced before each weight update.
 
     A round begins with a forward pass of DistributedDataParallel. A round counts only if it reduces as many
-    bytes as the last round before the update. This excludes small reductions of metrics. It also excludes other
-    models, because their gradients differ in size. An optimizer that runs forward passes itself, such as LBFGS, needs
-    the gradients of each pass, so the result is then `ONE_PER_UPDATE`.
+    bytes as the last round before the update. This excludes rounds that only reduce metrics, and rounds of other
+    models, whose gradients differ in size.
+
+    If the optimizer itself runs forward passes, as LBFGS does, it needs the gradients of each pass, so
+    `ONE_PER_UPDATE` is returned.
     """
     rounds = _rounds(evidence)
     if rounds.is_empty():

@@ -18,8 +18,8 @@ from holotrace.schema import EventKind, KernelKind
 class HostLibrary(NamedTuple):
     """A library that communicates on the host, such as gloo.
 
-    copies_ns  time per steady step in which a device only copies data for the library's collectives, while no kernel runs and
-               the rank does not communicate
+    copies_ns  time per steady step in which a device copies data for the library's collectives, while no kernel and no
+               communication runs
     """
 
     name: str
@@ -37,7 +37,7 @@ def host_library(evidence: RankEvidence) -> HostLibrary | None:
 
 
 def _copies_ns(evidence: RankEvidence) -> float:
-    """Return the time per step in which no kernel and no communication runs, only copies that collectives launched."""
+    """Return how long per step devices copy data for collectives while no kernel and no communication runs."""
     kinds = (EventKind.CPU_OP, EventKind.USER_ANNOTATION)
     columns = ["track_id", "start_ns", "end_ns"]
     named = names_matching(evidence.rank_trace, HOST_COLLECTIVE)

@@ -1,4 +1,4 @@
-"""The device work of the steady steps, with its operators and lower bounds on its time."""
+"""The device work of the steady steps: the operator behind each kernel or copy, and the least time that it needs."""
 
 from __future__ import annotations
 
@@ -36,9 +36,10 @@ _SHAPES = ("blocks_per_sm", "registers_per_thread", "shared_memory_bytes", "bloc
 
 
 def costed_work(rank_trace: RankTrace, work: pl.DataFrame, device: Device | None) -> pl.DataFrame:
-    """Return the computation and the copies of a rank, with their FLOPs, bytes and lower bounds.
+    """Return the computation and the copies of a rank, with their FLOPs, bytes and lower bounds on their time.
 
-    FLOPs, bytes and the lower bound of an operator call are divided among its kernels in proportion to their time.
+    The FLOPs, the bytes and the lower bound of an operator call are divided among its kernels in proportion to the time
+    that each kernel takes.
 
     Args:
         rank_trace: the rank.
@@ -53,12 +54,13 @@ def costed_work(rank_trace: RankTrace, work: pl.DataFrame, device: Device | None
         operator      str      name of this operator; null if unknown
         phase         str      forward, backward, recompute or optimizer; null if unknown
         key           uint32   row in `CostedCalls.keys`; null if unknown
-        cores         str      `matrix` if tensor cores could compute this, `vector` if only ordinary cores can,
+        cores         str      `matrix` if tensor cores can do the computation, `vector` if only ordinary cores can,
                                `copy` if nothing is computed; null if unknown
         precision     str      precision in which the kernel computes; null if unknown
         flops         float64  null if unknown
         bytes_moved   float64  null if unknown
-        floor_ns      float64  least time at the peak rates of the device, at most duration_ns; null if unknown
+        floor_ns      float64  time that the work would take at the peak rates of the device, but never more than
+                               duration_ns; null if unknown
         uses_tensor_cores  bool  null if the name of the kernel does not reveal it
     """
     chosen = (work["kernel_kind"] != KernelKind.COMMUNICATION).to_numpy()
@@ -114,7 +116,7 @@ class CallInputs(NamedTuple):
 
 
 def inputs_of(rank_trace: RankTrace, keys: pl.Series) -> dict[int, CallInputs]:
-    """Return the recorded inputs of each key (a row in `CostedCalls.keys`); a list is empty if it was not recorded."""
+    """Return the recorded inputs of each key (a row in `CostedCalls.keys`); lists that were not recorded are empty."""
     known = costed_calls(rank_trace).keys
     distinct = keys.drop_nulls().unique().sort()
     rows = known[distinct]
@@ -126,7 +128,7 @@ def inputs_of(rank_trace: RankTrace, keys: pl.Series) -> dict[int, CallInputs]:
 
 
 def rows_inside(rank_trace: RankTrace, operators: pl.Series, rows: pl.Series) -> pl.Series:
-    """Return whether each of these rows of `call_stacks` is one of the operators or inside one.
+    """Return, for each of these rows of `call_stacks`, whether it is one of the operators or is nested in one.
 
     `operators` contains event indexes.
     """

@@ -17,20 +17,23 @@ from holotrace.enrich.job_graph.causes.cause_names import HostRanges, host_range
 from holotrace.schema import LAUNCH_KINDS, EventKind
 
 _OF_OPERATORS = 0.25
-"""A library call that only prepares data spends at most this share of its time in operators. All other library calls
-compute, and their time outside operators is Python overhead."""
+"""A library call that only prepares data spends at most this share of its time in operators. A call that spends
+a larger share in operators is part of the computation, so its time outside operators is Python overhead."""
 _WITHOUT_DEVICE = 0.02
-"""The same limit for jobs that compute on the host. It is lower because in such jobs, all computation with tensors
-takes place in operators, so a call that only prepares data spends almost no time in operators."""
+"""The same limit as `_OF_OPERATORS`, but for jobs that compute on the host. It is lower because in such jobs, all
+computation with tensors takes place in operators, so a call that only prepares data spends almost no time there."""
 
 
 def library_calls(evidence: RankEvidence, pieces: pl.DataFrame, training: Sequence[str]) -> pl.Series:
     """Return, for each row of `pieces`, the library function around the activity; null if there is none.
 
     A library function belongs to a library other than PyTorch, launches no device work and spends little time in
-    operators: a tokenizer, an image processor or a video decoder, for example. If there are several around the
-    activity, the outermost one is returned. Activity outside training functions has none. PyTorch's functions that send
-    Python objects to other ranks count as library functions, too, even around activity outside training functions.
+    operators: a tokenizer, an image processor or a video decoder, for example. PyTorch's functions that send Python
+    objects to other ranks count as library functions, too. If several library functions are around the activity, the
+    outermost one is returned.
+
+    If the activity is outside all training functions, the result is null, unless the outermost library function sends
+    Python objects.
 
     Args:
         evidence: the rank.
@@ -55,7 +58,7 @@ def library_calls(evidence: RankEvidence, pieces: pl.DataFrame, training: Sequen
 
 
 def _is_quiet(known: HostRanges, most: float) -> npt.NDArray[np.bool_]:
-    """Return whether each range launches nothing and spends at most the share `most` of its time in operators."""
+    """Return whether each range launches no device work and spends at most `most` (0..1) of its time in operators."""
     kind = known.ranges["kind"].to_numpy()
     length = (known.ranges["end_ns"] - known.ranges["start_ns"]).to_numpy()
     is_operator = kind == EventKind.CPU_OP

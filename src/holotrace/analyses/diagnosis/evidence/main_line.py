@@ -17,12 +17,12 @@ _MOST = 0.5
 def main_line(evidence: RankEvidence, pieces: pl.DataFrame, *, in_loop: bool = False) -> str | None:
     """Return the user's function that takes at least half of the time in these rows.
 
-    The time of a function that a training function calls includes its callees. The time of a training function excludes
-    them. None if no function takes that long, if there are no training functions, or if Python functions were not
-    recorded.
+    The time of a training function excludes the functions that it calls. The time of any other function includes them.
+    None if no function takes that long, if there are no training functions, or if Python functions were not recorded.
 
-    Training functions are the user's functions that take nearly all of a step. If there are none and `in_loop` is set,
-    they are the user's functions that contain a whole step, such as a training loop that began before the recording.
+    Training functions are the user's functions that take nearly all of a step. If no function does so and `in_loop` is
+    set, the user's functions that contain a whole step count as training functions, such as a training loop that began
+    before the recording.
     """
     training = _training_functions(evidence) or (_functions_around(evidence) if in_loop else [])
     if not training:

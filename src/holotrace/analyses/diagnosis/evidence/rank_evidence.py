@@ -60,7 +60,7 @@ _ON_DEVICES = ("kernel", "memcpy", "memset", "communication")
 class RankEvidence:
     """The evidence about one rank. Each property is computed when it is first read.
 
-    Properties cover only the steady steps, `step_windows`. Intervals are disjoint and sorted.
+    Most properties cover only the steady steps; see `step_windows`. Intervals are disjoint and sorted.
     """
 
     def __init__(self, rank_trace: RankTrace) -> None:
@@ -143,7 +143,10 @@ class RankEvidence:
 
     @cached_property
     def idle(self) -> Intervals:
-        """The intervals in which no device was busy; without device work, all time without exposed communication."""
+        """The intervals in which no device was busy or, without device work, no communication was exposed.
+
+        The intervals of `unknown` are excluded, because a device may have been busy then.
+        """
         busy = self.busy if self.has_device_work else self.exposed_communication
         return difference(difference(self.step_windows, busy), self.unknown)
 
@@ -220,7 +223,7 @@ class RankEvidence:
 
     @cached_property
     def costed(self) -> pl.DataFrame:
-        """The rows of `work` that compute or copy, with their operators and lower bounds; see `costed_work`."""
+        """The rows of `work` that compute or copy, with the columns that `costed_work` adds."""
         return costed_work(self.rank_trace, self.work, self.peaks)
 
     @cached_property
@@ -250,8 +253,8 @@ class RankEvidence:
 
         If the device is already idle when the call begins, the host waits for nothing, and the call does not count.
         There is one exception: if the profiler recorded Python functions, it slowed the host down, and without the
-        profiler, the host might have waited in this call. Such a call counts, but the idle time after it counts only
-        up to the length of the idle time before it.
+        profiler, the host might have waited in this call. Such a call counts, but the idle time that follows it is cut
+        to the length of the idle time before it.
 
         In a recording without steps, calls after the last launch do not count.
 
@@ -275,8 +278,8 @@ class RankEvidence:
             pl.Series("gap_start_ns", starts, pl.Int64),
             pl.Series("gap_end_ns", ends, pl.Int64),
         )
-        # A call inside an operator counts even if the device was already idle, because the host may have waited earlier
-        # in the operator, in a call that copies data.
+        # A call inside an operator counts even if the device was already idle, because the operator may already
+        # have copied data, and the host may have waited for that copy.
         has_waited = (pl.col("gap_start_ns") >= pl.col("start_ns")) | (pl.col("name") != pl.col("call")).fill_null(
             value=True
         )
@@ -315,7 +318,7 @@ class RankEvidence:
         )
 
     def per_step(self, intervals: Intervals) -> float:
-        """Return the total length of the intervals per steady step, on average, in ns."""
+        """Return how many ns of a steady step the intervals cover on average."""
         return covered_length(*intervals) / self.step_count
 
     def share(self, intervals: Intervals) -> float:
@@ -354,11 +357,11 @@ class RankEvidence:
 
 
 def _overlaid(below: pl.DataFrame, above: pl.DataFrame) -> pl.DataFrame:
-    """Overlay one table on another: rows of `below` keep only the times that no row of `above` covers.
+    """Overlay one table on another: at times that both cover, only the rows of `above` remain.
 
-    Autograd's threads do not run the user's Python code. So a row of `above` without a frame gets the frame of `below`
-    at the same time, which is the frame that called `backward`. Python rows without a frame are PyTorch's own
-    functions, and get no frame.
+    Autograd's threads do not run the user's Python code. So a row of `above` without a frame gets the frame that
+    `below` has at the same time, which is the frame that called `backward`. If the cause of the row is
+    `python`, it stays without a frame, because it shows one of PyTorch's own functions.
     """
     covered = union_of(above)
     frames = below.select("start_ns", pl.col("frame").alias("frame_below"))

@@ -17,7 +17,10 @@ _ONE_RANK = "one rank alone does not show who waits for whom; open all ranks of 
 
 
 def needs_device(evidence: RankEvidence) -> str | None:
-    """Say how to record device work if there is none, or return `ONLY_THE_HOST` if the file shows no GPU."""
+    """Return None if device work was recorded; otherwise say why it is missing, and how to record it.
+
+    If the file shows no GPU, return `ONLY_THE_HOST`.
+    """
     if evidence.has_device_work:
         return None
     if evidence.is_unread:
@@ -26,7 +29,7 @@ def needs_device(evidence: RankEvidence) -> str | None:
 
 
 def needs_stacks(evidence: RankEvidence) -> str | None:
-    """Say how to record Python functions if there are none."""
+    """Return None if Python functions were recorded; otherwise say how to record them."""
     if (evidence.activity["cause"] == "python").any():
         return None
     return "no Python functions were recorded; record with with_stack=True"

@@ -1,1 +1,1 @@
-"""Compute the cost of each case: the time that it claims, and the time saved in a replay of the step without the cause."""
+"""Compute the cost of each case: the time that it explains, and the time saved in a replay without its cause."""

@@ -1,4 +1,4 @@
-"""Compute what a late rank costs, by replaying a few steps of all ranks as if it were as fast as its median peer."""
+"""Compute what a late rank costs: replay a few steps of all ranks as if this rank were as fast as its median peer."""
 
 from __future__ import annotations
 
@@ -24,18 +24,18 @@ if TYPE_CHECKING:
 _RULE = "late_rank"
 _MOST_STEPS = 5
 _MOST_EVENTS = 600_000
-"""Larger jobs are not replayed: joining the graphs of all ranks takes about 1 s for this many events."""
+"""Jobs with more events are not replayed: joining the graphs of all ranks takes about 1 s for this many events."""
 
 
 class _Replay(NamedTuple):
-    """The measured length of a step's window on all ranks, and the time that its replay saves."""
+    """The measured length of a step's window on all ranks, and the time saved in a replay with one more fast rank."""
 
     window_ns: int
     saved_ns: int
 
 
 def with_replays(result: Diagnosis, trace: Trace, executor: Executor) -> Diagnosis:
-    """Return the diagnosis, in which replays have computed the stakes of late ranks.
+    """Compute the stakes of late ranks by replays, and return the diagnosis with these stakes.
 
     Steps whose unchanged replay is inaccurate by more than 3 % are not used. The stake of a late rank is the length of
     the mean step, multiplied by the share of time that the replays save. The share is computed over all replayed
@@ -57,7 +57,7 @@ def _event_count(trace: Trace) -> int:
 
 
 def _replays(trace: Trace, ranks: Sequence[int], executor: Executor) -> dict[int, list[_Replay]]:
-    """Return, for each late rank, how much time a few replayed steps save if the rank is as fast as its median peer.
+    """Return, for each late rank, the time saved in a few replayed steps if this rank is as fast as its median peer.
 
     The result is empty if no step can be replayed.
     """
@@ -99,8 +99,8 @@ def _findings(result: Diagnosis, replays: Mapping[int, Sequence[_Replay]]) -> pl
     """Return the findings with the new stakes, the costliest first.
 
     Replays of all ranks lower the stakes of late ranks, but not the stakes of other findings, which stay upper bounds.
-    To rank late ranks fairly among them, the finding of a late rank is sorted by twice its new stake or by its former
-    stake, whichever is smaller, but at least by its new stake.
+    Sorted by its new stake, a late rank would come too far down the list. It is therefore sorted by twice its new
+    stake, but by no more than its former stake. (If the new stake exceeds the former, it is sorted by its new stake.)
 
     If the job is hardly faster without a rank's delay, the delay is considered random, and the finding is left out. But
     if the line of code that makes the rank late is known, the finding keeps its former stake, because other late ranks
@@ -122,8 +122,8 @@ def _findings(result: Diagnosis, replays: Mapping[int, Sequence[_Replay]]) -> pl
         for row, ns, bound_ns in zip(rows, stakes_ns, bounds_ns, strict=True)
     ]
     for place in reversed(range(len(rows) - 1)):
-        # A finding without a stake was sorted by a cost that is expected in steps after the recording. This cost is not
-        # in the table, so keep the finding ahead of all findings that came after it.
+        # The place of a finding without a stake depends on the cost that is expected in steps after the recording. This
+        # cost is not in the table, so keep the finding ahead of all findings that it was ahead of before.
         if rows[place]["stake_ns"] is None:
             places[place] = max(places[place + 1 :])
     order = sorted(range(len(rows)), key=lambda place: (*rank_of(rows[place]), -places[place]))

@@ -66,8 +66,8 @@ class HostRanges(NamedTuple):
     parent      for each range, the row of the range around it
     cause_row   row of `causes` for each range; the last entry is for times without a range
     causes      distinct causes: `CAUSE_COLUMNS`
-    may_wait    for each range, whether a thread may wait for communication in it although its name does not show
-                this; the last entry is for times without a range
+    may_wait    for each range, whether a thread may wait for communication in this range although the name of the
+                range does not show a wait; the last entry is for times without a range
     is_python   for each range, whether it is Python code; Python code waits only inside functions written in C, which
                 have their own ranges if they were recorded; the last entry is false
     waits       for each range, whether its name shows that it waits for communication; the last entry is false
@@ -168,8 +168,8 @@ def _causes(rank_trace: RankTrace, ranges: pl.DataFrame, parent: _Rows, texts: _
     is_built_in = is_python & texts.built_in[name]
     outer_loading = furthest_above(parent, texts.loading[name], loading)
     loader = np.where(outer_loading == NO_PARENT, loading, outer_loading)
-    # Inner ranges have higher rows. A user function in a higher row than the data loader is therefore inside the
-    # loader, which calls it to build a batch.
+    # An inner range has a higher row number than the ranges around it. A user function with a higher row number than
+    # the data loader is therefore inside the loader, which calls the function to build a batch.
     builds_batch = is_plain_python & (frame > loader)
     named = np.where((loading != NO_PARENT) & ~is_built_in & ~builds_batch, loader, named)
     named = np.where(collection != NO_PARENT, collection, named)

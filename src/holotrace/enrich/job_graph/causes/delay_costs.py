@@ -63,7 +63,7 @@ class DelayCosts(EqualByContent):
         first_instance int64   the first of these operations; null if no rank waited directly for this cause
         first_ns       int64   start of that operation on cause_rank, by the clock of cause_rank
 
-    waits  one row per call that waited: instance, rank, step, wait_ns (0 if the step is not chosen), and passed_on_ns,
+    waits  one row per call that waited: instance, rank, step, wait_ns (0 outside the chosen steps), and passed_on_ns,
            the waiting that this wait caused later in the job
     """
 
@@ -83,7 +83,7 @@ def delay_costs(
         cost(p)   = wait_b * excess(p) / sum of excess
 
     If rank a itself has waited for other ranks during this time, its waits are among the causes p. Each of these waits
-    is divided among its causes in the same way, until no wait is left.
+    is divided among its causes in the same way, until only causes remain that are not waits.
 
     Args:
         calls: `JobCalls.calls`, with the column `call` of `with_call_rows`.
@@ -171,7 +171,8 @@ def _errors(
 ) -> pl.DataFrame:
     """Return how far the cost of each final cause may be off, as a fraction of this cost.
 
-    A cause is final if it is not itself a wait. Each wait passes its error on to its causes, as it does with its cost.
+    A cause is final if it is not itself a wait. Each wait passes its error on to its causes, just as it passes on its
+    cost.
     """
     reached = received.copy()
     np.add.at(reached, chosen["wait"].to_numpy(), chosen["wait_ns"].to_numpy())

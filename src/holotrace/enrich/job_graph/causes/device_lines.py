@@ -68,7 +68,7 @@ class _Steps(NamedTuple):
 
 
 def device_lines(rank_trace: RankTrace) -> tuple[Lines, pl.DataFrame]:
-    """Return the timelines that end at a rank's communication kernels, and the table of causes that they refer to."""
+    """Return the timelines that lead to a rank's communication kernels, and the table of causes that they refer to."""
     known = call_graph(rank_trace, path_window(rank_trace, annotation=""))
     graph, own = known.graph, of_rank(rank_trace).calls
     row = rows_of_events(known.calls, own["event_index"])
@@ -88,7 +88,7 @@ def device_lines(rank_trace: RankTrace) -> tuple[Lines, pl.DataFrame]:
 
 
 def _steps(graph: EventGraph, found: Chains) -> tuple[_Steps, _Rows]:
-    """Return the edges of the chains, each with its start and end, and the time at which each chain starts."""
+    """Return the edges of all chains with their start and end times, and the start time of each chain."""
     time = graph.nodes["time_ns"].to_numpy()
     edge = found.edges[::-1].astype(np.int64)
     line = np.repeat(np.arange(len(found.parent)), np.diff(found.first))[::-1]

@@ -40,9 +40,10 @@ class Histories(NamedTuple):
 def histories(rank_trace: RankTrace) -> Histories:
     """Return what the rank did before each of its calls.
 
-    The history of a kernel follows the binding edges of `EventGraph` back from the kernel's start: earlier work on the
-    stream, awaited work on other streams, launches, and the launching thread. A call that the host performs starts soon
-    after a thread requests it, so the history of the call is the history of that thread.
+    The history of a kernel follows the binding edges of `EventGraph` back from the kernel's start. These edges lead
+    through earlier work on the same stream, work on other streams for which the stream waited, launches, and the
+    launching thread. A call that the host performs starts soon after a thread requests it, so the history of the call
+    is the history of that thread.
     """
     calls = of_rank(rank_trace).calls
     begin_ns = _begin_ns(rank_trace)
@@ -91,7 +92,7 @@ def _tracks(rank_trace: RankTrace, calls: pl.DataFrame, main: int) -> tuple[_Row
 def _with_workers(
     calls: pl.DataFrame, threads: list[Runs], line: _Rows, own_track: _Rows, is_apart: npt.NDArray[np.bool_]
 ) -> Lines:
-    """Add a timeline for each call of a worker thread; the worker may first have to finish its previous call."""
+    """Add a timeline for each call that a worker thread performs; the worker may have to finish another call first."""
     start, end = calls["start_ns"].to_numpy(), calls["end_ns"].to_numpy()
     asked = np.minimum(calls["asked_ns"].fill_null(pl.Series(start)).to_numpy(), start)
     apart = np.flatnonzero(is_apart)

@@ -17,14 +17,15 @@ NO_CALL = -1
 _MOST_OPEN = 16
 """For each stretch of time, consider at most this many calls: the last ones that started before the stretch ended."""
 _LATE_END_NS = 100_000
-"""A stretch whose innermost range does not show a wait is a wait only if the call ends at most this long after it.
+"""If a thread waits for a call during a stretch of time, the call ends at most this much later than the stretch.
 
-The call must also end at most `_LATE_END` times the length of the stretch after it. In Python code, both limits also
-apply to a call that ends before the stretch."""
+The difference is also at most `_LATE_END` times the length of the stretch. In Python code, both limits also apply to a
+call that ends earlier than the stretch. Neither limit applies if the name of the innermost range shows a wait."""
 _LATE_END = 0.1
 _LEAST_COVERED = 0.5
-"""A stretch whose innermost range does not show a wait is a wait only if the call covers this fraction of it or
-more."""
+"""If a thread waits for a call during a stretch of time, the call covers at least this fraction of the stretch.
+
+This limit does not apply if the name of the innermost range shows a wait."""
 
 
 class Segments(NamedTuple):
@@ -61,7 +62,7 @@ def segments(known: HostRanges, track_id: int) -> Segments:
 
 
 class Runs(NamedTuple):
-    """Stretches of a timeline, in time order; each has a cause or is spent inside a call.
+    """Stretches of a timeline, in time order; each is spent inside one call or, outside calls, has one cause.
 
     start_ns, end_ns
     cause   row of the table of causes
@@ -88,11 +89,13 @@ class Runs(NamedTuple):
 
 
 def thread_runs(known: HostRanges, track_id: int, calls: pl.DataFrame) -> Runs:
-    """Return what a thread does over time; each run has a cause or is a wait for a call.
+    """Return what a thread does over time; in each run, it waits for one call or does work that has one cause.
 
-    A thread waits for a call during a stretch if the name of the innermost range, such as `<built-in method wait …>`,
-    shows a wait. If the name does not show what the thread does, the thread waits if a call covers at least half of the
-    stretch and does not end much later than the stretch; in Python code, the call must not end much earlier either.
+    A thread waits for a call during a stretch of time in either of two cases:
+
+    - The name of the innermost range, such as `<built-in method wait …>`, shows a wait.
+    - The name does not show what the thread does, and the call covers at least half of the stretch and does not end
+      much later than the stretch. If the innermost range is Python code, the call does not end much earlier either.
 
     Args:
         known: the host ranges of the rank.
@@ -109,7 +112,7 @@ def thread_runs(known: HostRanges, track_id: int, calls: pl.DataFrame) -> Runs:
 
 
 class _Signs(NamedTuple):
-    """Whether the innermost range of each stretch shows a wait, may be one, or is Python code; see `HostRanges`."""
+    """The flags `waits`, `may_wait` and `is_python` of the innermost range of each stretch; see `HostRanges`."""
 
     waits: npt.NDArray[np.bool_]
     may_wait: npt.NDArray[np.bool_]
@@ -158,8 +161,8 @@ def _calls_waited_for(runs: Runs, signs: _Signs, calls: pl.DataFrame) -> tuple[_
     overlap = np.where(exists, np.minimum(ends[rows], end) - np.maximum(starts[rows], start), -1)
     tolerance = np.minimum(_LATE_END_NS, _LATE_END * (end - start))
     ends_inside = ends[rows] <= end + tolerance
-    # If several calls overlap the run for the same time, the thread waits for the call that ends last before the
-    # thread continues.
+    # If several calls overlap the run equally long, the thread waits for the one that ends last, except for calls that
+    # end after the run.
     score = overlap.astype(np.float64) * np.where(ends_inside, 1.0, 0.5) + 1e-9 * ends_inside * (ends[rows] - start)
     best = np.argmax(score, axis=1)
     at = np.arange(len(best))

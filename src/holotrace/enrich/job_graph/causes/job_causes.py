@@ -49,9 +49,10 @@ class JobCauses(NamedTuple):
 
 
 def job_causes(histories: Mapping[int, Histories], collectives: pl.Series) -> JobCauses:
-    """Return the causes in all histories, and the causes that no history lists.
+    """Return the causes in all histories, and the further causes that every job can have.
 
-    The latter are the transfer of each kind of collective, launch delay, synchronisation and the unknown causes.
+    The further causes are the transfer of each kind of collective, launch delay, synchronisation, and the unknown
+    causes.
     """
     families = collectives.unique().sort()
     common = pl.DataFrame(

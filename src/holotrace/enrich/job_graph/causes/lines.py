@@ -14,7 +14,7 @@ _Rows = npt.NDArray[np.int64]
 
 NO_LINE = -1
 LAUNCH_DELAY, SYNCHRONISATION, UNKNOWN = -1, -2, -3
-"""Causes without a name; these numbers are used instead of row numbers in the table of causes."""
+"""Causes that have no name and no row in a rank's table of causes; these numbers take the place of row numbers."""
 
 RUNS: dict[str, pl.DataType | type[pl.DataType]] = {
     "line": pl.Int32,
@@ -38,14 +38,14 @@ class Lines(NamedTuple):
         cause     int32  row of a table of causes, or `LAUNCH_DELAY`, `SYNCHRONISATION` or `UNKNOWN`
         call      int32  the call in which the time was spent; -1 outside calls
 
-    lines  where each line branches off:
+    lines  for each line, from which line it branches off, and when:
 
-        parent     int32  the line from which this one branches off at parent_ns; -1 if earlier time is unknown
-        parent_ns  int64
+        parent     int32  the line from which this one branches off; -1 if the time before this line is unknown
+        parent_ns  int64  when this line branches off
 
     positions for each call of the rank, its line, and the time at which the call starts:
 
-        line   int32  -1 if its history is unknown
+        line   int32  -1 if the history of the call is unknown
         at_ns  int64
     """
 

@@ -18,9 +18,10 @@ LEAST_CULPRIT = 0.1
 OVER_MEDIAN = 3
 """A culprit causes at least this many times as much waiting as the median rank."""
 LARGE = 0.2
-"""A culprit that causes at least this fraction of all waiting may pass on up to twice as much as it causes.
+"""A rank that causes at least this fraction of all waiting can be a culprit although it passes on more than it causes.
 
-Other culprits pass on less than they cause.
+It must not pass on more than twice as much waiting as it causes. Any other culprit causes more waiting than it passes
+on.
 """
 
 NOT_OWN = ("communication", "launch_delay", "unknown")
@@ -31,16 +32,18 @@ _OF_NAME = {"computation": "kernel", "python": "Python's"}
 _WITHOUT_NAME = {"python": "Python"}
 _PYTHON = ("python", "data_loading")
 MOSTLY_PYTHON = 3
-"""A function is part of the model, not a cause, if its Python time is less than this many times its operator time."""
+"""A function is a cause only if its Python time is at least this many times the time of the operators that it calls."""
 
 
 def roles(found: DelayCosts, ranks: Sequence[int]) -> pl.DataFrame:
     """Return each rank's role, its largest cause, and how much waiting it causes, suffers and passes on.
 
-    A culprit causes at least a tenth of all waiting, at least three times as much as the median rank, and more than it
-    passes on. If it causes at least a fifth of all waiting, it may pass on up to twice as much as it causes. A victim
-    is any other rank that passes on more waiting than it causes. A rank is also a victim if it waits longer than it
-    makes others wait and most of its waiting is caused by culprits.
+    A culprit causes at least a tenth of all waiting and at least three times as much waiting as the median rank. It
+    also causes more waiting than it passes on or, if it causes at least a fifth of all waiting, at least half as much
+    as it passes on.
+
+    A rank that is not a culprit is a victim if it passes on more waiting than it causes. It is also a victim if it
+    waits longer than it makes others wait and culprits cause most of its waiting.
 
     Returns:
         Sorted by rank: rank, role (culprit, victim or null), cost_ns, cost_fraction, wait_ns, passed_on_ns, and the
@@ -94,8 +97,8 @@ def largest_causes(per_cause: pl.DataFrame) -> pl.DataFrame:
     """Return the largest cause of each rank; the costs of a function or operator are summed over all modules.
 
     If a rank's own work explains at least half of the waiting that the rank causes, other causes (`NOT_OWN`, such as
-    slow transfers) are ignored. If the cost of a user function is spread over several causes, none of which has half of
-    the cost or more, the function itself is the cause (`name` is then equal to `frame`).
+    slow transfers) are ignored. If the cost of a user function is spread over several causes that each make up less
+    than half of it, the function itself is also treated as a cause (with `name` equal to `frame`).
 
     Returns:
         cause_rank, cause, name, frame, cost_ns summed over all modules, and the module with the largest cost
@@ -113,10 +116,10 @@ def largest_causes(per_cause: pl.DataFrame) -> pl.DataFrame:
 
 
 def _functions(causes: pl.DataFrame) -> pl.DataFrame:
-    """Return the user functions whose cost is spread over several causes, none of which has half of the cost or more.
+    """Return the user functions whose cost is spread over several causes that each make up less than half of it.
 
-    Skip functions that also spend much time in operators: they run the model, and their Python time is merely the many
-    gaps between operators.
+    Skip functions that also spend much time in operators: they run the model, and their Python time is only the sum
+    of many gaps between operators.
     """
     cost, is_python = pl.col("cost_ns"), pl.col("cause").is_in(_PYTHON)
     of_function = ["cause_rank", "frame"]

@@ -107,7 +107,7 @@ def _with_excess(resolved: pl.DataFrame, waits: pl.DataFrame, spent: pl.DataFram
         wait, query, late_query, late, wait_ns
         own_ns          how much longer the late rank worked than the waiting rank
         waited_ns       how much longer the late rank waited than the waiting rank
-        unexplained_ns  the remainder, which arises if the ranks had not met before their histories began
+        unexplained_ns  the remainder, which arises if the recording contains no earlier communication of the ranks
     """
     late = waits.filter(pl.col("rank") == pl.col("late")).select("instance", late_query="query")
     totals = spent.group_by("query").agg(

@@ -87,7 +87,7 @@ def launching(evidence: RankEvidence, since_ns: int) -> Intervals:
 
 
 def _inside(evidence: RankEvidence, calls: pl.DataFrame) -> pl.DataFrame:
-    """Return the rows of `RankEvidence.while_idle` inside operators that made these calls and always wait."""
+    """Return the rows of `RankEvidence.while_idle` inside operators that always wait and that made these calls."""
     known = evidence.while_idle.filter(_IS_KNOWN.fill_null(value=False))
     return known.join(calls.select("name", "frame").unique(), on=["name", "frame"], how="semi", nulls_equal=True)
 

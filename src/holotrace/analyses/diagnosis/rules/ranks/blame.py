@@ -23,12 +23,12 @@ _RUN_BACKWARD = "<built-in method run_backward>"
 _LATE_STEP = 0.25
 """A rank counts as late in a step if its delay in this step costs at least this share of the rank's costliest delay."""
 _ONE_CAUSE = 0.2
-"""If the largest cause explains less than this share, the delay may be due to chance: a process that shares its cores with
-others is delayed at many lines of code.
+"""If the largest cause explains less than this share of a rank's delay, the delay may be due to chance: a process that
+shares its cores with others is delayed at many lines of code.
 """
 _CHANCE = 0.05
-"""Chance may explain how often a rank is the latest if, among equally fast ranks, some rank would be the latest in as
-many steps with at least this probability. Such a rank is not to blame."""
+"""Suppose that all ranks are equally fast. If the probability that one of them is the latest in as many steps as the
+late rank is at least this value, chance may explain the delays, and the late rank is not to blame."""
 
 
 def blamed(evidence: JobEvidence) -> list[int]:
@@ -64,9 +64,10 @@ def explained(evidence: JobEvidence, delays: pl.DataFrame) -> tuple[dict[str, An
 
 
 def _is_late_by_chance(evidence: JobEvidence, rank: int) -> bool:
-    """Return whether a rank has no clear cause for being late, and chance may explain how often it is the latest.
+    """Return whether a rank's delays have no clear cause and may be due to chance.
 
-    If all ranks were equally fast, each of them would be equally likely to be the latest in a step.
+    Compare how often the rank is the latest with a job whose ranks are equally fast: there, each rank is equally likely
+    to be the latest in a step.
     """
     delays = delays_of(evidence, rank)
     if delays.is_empty() or function_alone(evidence, rank, _cost_per_step(evidence, delays)) is not None:
@@ -79,7 +80,7 @@ def _is_late_by_chance(evidence: JobEvidence, rank: int) -> bool:
 
 
 def _cost_per_step(evidence: JobEvidence, delays: pl.DataFrame) -> float:
-    """Return how much waiting per step these delays cause on the rank that waits longest because of them."""
+    """Return how much waiting time per step these delays cause on the most affected rank."""
     costs: list[int] = delays.group_by("waiting_rank").agg(pl.col("cost_ns").sum())["cost_ns"].to_list()
     return max(costs) / steps_of(evidence.results["wait_causes"])
 
@@ -144,8 +145,8 @@ def _how_often(mine: pl.DataFrame, cause: Mapping[str, Any], steps: int) -> dict
 def is_part_of_training(causes: pl.DataFrame, cause: Mapping[str, Any]) -> bool:
     """Return whether every step needs this Python code.
 
-    Every step needs the code that runs the backward pass, and code between operators in a function that spends much of
-    its time in operators, because such a function is part of the training.
+    Two kinds of Python code are needed in every step: the code that runs the backward pass, and the code between
+    operators in a function that spends much of its time in operators. Such a function is part of the training.
     """
     if cause["cause"] != "python":
         return False
@@ -155,8 +156,8 @@ def is_part_of_training(causes: pl.DataFrame, cause: Mapping[str, Any]) -> bool:
 def _in_function(own: pl.DataFrame, cause: Mapping[str, Any]) -> float:
     """Return how much Python costs in the function in which a cause occurs (its `frame`).
 
-    The result is 0 if Python costs less than three times as much as all other causes in this function, as in training
-    code, which spends much of its time in operators.
+    The result is 0 if Python costs less than three times as much as all other causes in this function together. This is
+    typical of training code, which spends much of its time in operators.
     """
     if cause["cause"] != "python" or cause["frame"] is None:
         return 0.0

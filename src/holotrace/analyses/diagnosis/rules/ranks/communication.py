@@ -28,16 +28,16 @@ _SHARE = 0.05
 _LONGEST_TRANSFER = 3
 """A transfer was probably delayed if it takes more than this many times as long as the fast transfers of equal size."""
 _FAST_QUANTILE, _FAST_MESSAGE_QUANTILE = 0.25, 0.05
-"""Fast transfers are the fastest quarter of all transfers of equal size. Of sends and receives, only the fastest
-twentieth is fast, because a late receiver delays most sends."""
+"""Fast transfers are the fastest quarter of all transfers of equal size. For sends and receives, they are only
+the fastest twentieth, because a late receiver delays most sends."""
 _ON_ONE_RANK = 0.8
-"""A cause is attributed to a rank if this rank has at least this share of the cause's cost."""
+"""A cause is attributed to a single rank if at least this share of its cost is due to this rank."""
 _BALANCED = 1.25
-"""Stages are balanced if no stage computes longer than this multiple of the mean."""
+"""Stages are balanced if no stage computes for longer than this multiple of the mean computation time of a stage."""
 _MAIN_SHARE = 0.25
 _BETWEEN_TWO = ("send", "recv")
 _CALLS_WITH_A_USUAL_WAIT = 8
-"""The median wait of fewer calls does not count as the usual wait: it may only show that one rank is late."""
+"""With fewer calls than this, a rank has no usual wait: the median wait may only show that another rank is late."""
 _TRANSFER = "https://docs.pytorch.org/tutorials/beginner/ddp_series_theory.html"
 
 _HIDING = {
@@ -200,8 +200,8 @@ def jitter(evidence: JobEvidence) -> Iterator[JobCase]:
 def _waiting_in_turn(evidence: JobEvidence, *, is_work: bool) -> Iterator[JobCase]:
     """Yield a case for the waiting that no other rule reports.
 
-    If `is_work` is true, yield a case only if different amounts of work cause at least half of the waiting. If it is
-    false, yield a case only if they cause less than half.
+    If `is_work` is true, yield a case only if different amounts of work cause at least half of the waiting. If
+    `is_work` is false, yield a case only if different amounts of work cause less than half of the waiting.
     """
     causes = evidence.results["wait_causes"]
     named = [*blamed(evidence), *overloaded(evidence)]
@@ -237,9 +237,9 @@ def _waiting_in_turn(evidence: JobEvidence, *, is_work: bool) -> Iterator[JobCas
 
 
 def _most_frequent(causes: pl.DataFrame) -> dict[str, Any]:
-    """Return the costliest cause; its `rank` is the rank that has at least 80 % of the cost, or None.
+    """Return the costliest cause; all data loading counts as one cause.
 
-    All data loading counts as one cause.
+    `rank` is the rank to which at least 80 % of the cost is due, or None if there is no such rank.
     """
     name = pl.when(pl.col("cause") != "data_loading").then("name")
     frame = pl.when(pl.col("cause") != "data_loading").then("frame")
@@ -257,8 +257,8 @@ def _most_frequent(causes: pl.DataFrame) -> dict[str, Any]:
 def _delays(rest: pl.DataFrame, step_count: int) -> dict[int, Delay]:
     """Return each rank's mean delay per step, with the lines of code that cause it.
 
-    A rank's delay in a step is the longest time for which any other rank waits for it. Waits that are due to more work
-    are not included.
+    A rank's delay in a step is the longest time for which any other rank waits for it. Waits for computation, copies
+    and operators (`WORK`) are not included.
     """
     not_work = rest.filter(~pl.col("cause").is_in(WORK))
     of_waiting = not_work.group_by("cause_rank", "step", "waiting_rank").agg(pl.col("own_ns").sum())
@@ -269,7 +269,7 @@ def _delays(rest: pl.DataFrame, step_count: int) -> dict[int, Delay]:
 
 
 def _of_work(evidence: JobEvidence, causes: pl.DataFrame) -> pl.DataFrame:
-    """Return the causes that are due to some ranks having more work than others.
+    """Return the causes of waiting that are due to different amounts of work on the ranks.
 
     Operators on the host are included only if the ranks make different numbers of calls. If these numbers are about
     equal, something else slows the operators down.
@@ -284,9 +284,9 @@ def _named(cause: Mapping[str, Any]) -> str:
 
 
 def _share_outside_pipelines(evidence: JobEvidence) -> pl.Expr:
-    """Return, as an expression, the share of a rank's waiting that is outside pipeline communication.
+    """Return an expression for the share of a rank's waiting that is not for other stages of a pipeline.
 
-    Another rule reports waits for other stages of a pipeline.
+    Another rule reports the waits for other stages.
     """
     if "parallelism" not in evidence.results:
         return pl.lit(1.0)
@@ -432,7 +432,7 @@ RULES = (
         "waiting between the stages of a pipeline, compared with the waiting that its schedule explains",
         threshold=0.10,
         unit=OF_THE_STEP,
-        reason="With a good schedule, stages wait for less than a tenth of the step.",
+        reason="With a good schedule, stages spend less than a tenth of the step waiting.",
         source="https://arxiv.org/abs/2104.04473",
         analyses=("parallelism",),
         check=pipeline_bubbles,

@@ -33,13 +33,16 @@ def uneven_experts(evidence: JobEvidence) -> Iterator[JobCase]:
 
 
 def overloaded(evidence: JobEvidence) -> list[int]:
-    """Return the rank whose experts get the most tokens; an empty list if they get less than 1.2 times the mean."""
+    """Return a list of the rank whose experts get the most tokens; empty if they get less than 1.2 times the mean."""
     most = _most_tokens(evidence)
     return [most["rank"]] if most is not None and most["uneven"] >= _UNEVEN else []
 
 
 def _most_tokens(evidence: JobEvidence) -> dict[str, Any] | None:
-    """Return the row of the rank whose experts get the most tokens; `uneven` is how many times the mean they get."""
+    """Return the row of the rank whose experts get the most tokens.
+
+    `uneven` is the number of their tokens divided by the mean of all ranks.
+    """
     if "parallelism" not in evidence.results:
         return None
     experts = evidence.results["parallelism"].per_expert_rank

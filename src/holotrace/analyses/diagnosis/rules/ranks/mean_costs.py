@@ -1,4 +1,4 @@
-"""Compute how much each rank loses per step, from the results of analyses that compare ranks."""
+"""Compute how much time each rank loses per step; the times come from analyses that compare ranks."""
 
 from __future__ import annotations
 

@@ -18,12 +18,12 @@ _EXCESS = {"step": pl.Int64, "cause_rank": pl.Int32, "excess_ns": pl.Int64}
 
 
 def with_own_share(evidence: JobEvidence, per_cause: pl.DataFrame) -> pl.DataFrame:
-    """Add `own_ns`: the time in `cost_ns` that the named cause is really to blame for.
+    """Add `own_ns`: the part of `cost_ns` that the named cause is really to blame for.
 
     While other ranks wait for the late rank in a collective, their devices may already run the next work. The late rank
     runs this work after the collective, so it seems to compute more than the others before the next collective.
     Therefore, work is blamed only for the time by which the rank works longer than the median of the other ranks in
-    that step. If `own_ns` would then be 0 for all causes of a rank, `own_ns` is equal to `cost_ns`.
+    that step. If this makes `own_ns` 0 for all causes of a rank, `own_ns` is set to `cost_ns` for all of them.
     """
     same = ["step", "cause_rank", "waiting_rank"]
     is_work = pl.col("cause").is_in(_DEVICE_WORK if _has_device_work(evidence) else _HOST_WORK)

@@ -64,7 +64,7 @@ def times_as_many_calls(evidence: JobEvidence, rank: int) -> float | None:
 
 
 def _for_larger_inputs(evidence: JobEvidence, per_cause: pl.DataFrame) -> pl.DataFrame:
-    """Return the rows of `per_cause` in which ranks wait for work on larger inputs, with the row number in `row`."""
+    """Return the rows of `per_cause` in which ranks wait for work on larger inputs; `row` holds their row numbers."""
     is_work = pl.col("cause").is_in(WORK)
     return per_cause.with_row_index("row").filter(is_work).join(_larger(evidence), on=["step", "cause_rank"])
 
