@@ -48,8 +48,10 @@ impl Totals {
 /// Count rows and sum their values by kind and name, for all rows and for the marked rows alone.
 ///
 /// `mark` is an index into `is_marked`, which says whether the row is marked. A row whose `mark` is [`NO_ROW`] is not
-/// marked. Negative values count as 0. Names are numbers; memory grows with the largest of them, because a table has a
-/// slot for every number up to it, which avoids hashing.
+/// marked. Negative values are treated as 0.
+///
+/// Names are numbers. Memory grows with the largest of them: every number up to it gets a slot in a table, which avoids
+/// hashing.
 ///
 /// # Errors
 ///

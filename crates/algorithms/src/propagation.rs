@@ -8,8 +8,8 @@ use crate::error::{check_lengths, AlgorithmError};
 /// The proportions in which each node passes on what it receives.
 ///
 /// Rows `first[i]..first[i + 1]` belong to node `i`, which passes an amount on to each `target` in proportion to the
-/// `weight`. A `target` of 0 or more is a node with a number below `i`; a negative one is the final target `-1 - target`. A node
-/// without positive weights keeps the amounts that it receives.
+/// `weight`. A `target` of 0 or more is a node with a number below `i`; a negative `target` stands for the final target
+/// `-1 - target`. A node without positive weights keeps the amounts that it receives.
 #[derive(Debug, Clone, Copy)]
 pub struct Shares<'a> {
     first: &'a [i64],
@@ -22,8 +22,8 @@ pub struct Shares<'a> {
 pub struct Arrived {
     /// The label of each amount.
     pub label: Vec<i64>,
-    /// Where each amount ended up: a negative number `t` stands for the final target `-1 - t`; any other number is that
-    /// of a node that kept the amount because it has no positive weights.
+    /// Where each amount ended up. A negative number `t` stands for the final target `-1 - t`. Any other number is a
+    /// node, which kept the amount because it has no positive weights.
     pub target: Vec<i64>,
     /// Each amount.
     pub amount: Vec<i64>,
@@ -32,12 +32,12 @@ pub struct Arrived {
 }
 
 impl<'a> Shares<'a> {
-    /// Check the shares of `first.len() - 1` nodes.
+    /// Check the columns, which describe `first.len() - 1` nodes.
     ///
     /// # Errors
     ///
-    /// The columns differ in length, the rows of the nodes are not in order, or a node passes amounts on to itself or
-    /// to a later node.
+    /// `target` and `weight` differ in length, `first` does not ascend from 0 or exceeds that length, or a node passes
+    /// amounts on to itself or to a later node.
     pub fn new(first: &'a [i64], target: &'a [i64], weight: &'a [i64]) -> Result<Self, AlgorithmError> {
         check_lengths([target.len(), weight.len()])?;
         let mut begin = 0;

@@ -43,7 +43,7 @@ fn ends_of_runs<K: Ord>(rows: &[u32], key: impl Fn(u32) -> K) -> Vec<usize> {
     ends
 }
 
-/// Merge two sorted parts; the first has `first` rows.
+/// Merge the two sorted parts of `rows`; the first part has `first` rows.
 fn merge<K: Ord>(rows: &mut [u32], first: usize, scratch: &mut Vec<u32>, key: impl Fn(u32) -> K) {
     let Some(&next) = rows.get(first) else { return };
     // Most runs overlap the previous run only a little, so most rows are already in place and are not copied.

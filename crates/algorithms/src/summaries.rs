@@ -8,7 +8,7 @@ const NO_GROUP: u32 = u32::MAX;
 /// Statistics of each group, in the order in which the groups first appear.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Summaries {
-    /// The number that the rows of the group share.
+    /// The group's number; all its rows have this number.
     pub number: Vec<u32>,
     /// The number of values of each group.
     pub count: Vec<i64>,
@@ -63,8 +63,8 @@ impl Summaries {
         self.max[group] = self.max[group].max(value);
     }
 
-    /// Makes a second pass over the values, because the sum of squares minus the squared sum loses digits if times are
-    /// long.
+    /// Makes a second pass over the values. The formula for a single pass subtracts the squared sum from the sum of
+    /// squares, and this difference loses digits if the values are large.
     fn deviations<'a>(&self, rows: impl Iterator<Item = (usize, &'a i64)>) -> Vec<f64> {
         let means: Vec<f64> =
             self.sum.iter().zip(&self.count).map(|(&sum, &count)| sum as f64 / count as f64).collect();

@@ -172,8 +172,8 @@ proptest! {
     }
 }
 
-/// The length of the longest path between any two of 24 nodes, by trying all paths; every edge leads to a higher
-/// number.
+/// The length of the longest path from each of 24 nodes to each other node. Every edge leads to a node with a higher
+/// number, so each search visits the nodes in the order of their numbers.
 fn all_longest(source: &[u32], target: &[u32], weight: &[i64]) -> Vec<Vec<Option<i64>>> {
     (0..24_usize).map(|from| longest_from(from, source, target, weight)).collect()
 }

@@ -63,8 +63,8 @@ fn covered_time_counts_once_in_each_group() {
     assert_eq!(intervals.covered(1), Err(AlgorithmError::Group(1)));
 }
 
-/// The innermost interval around `row`: the one that begins last. If several begin last, the shortest of them; if
-/// several of these are equally short, the one in the last row.
+/// The innermost interval around `row`: the one that begins last. Among intervals with the same start, the shortest one
+/// wins; among equal intervals, the one in the last row.
 fn parent_of(row: usize, intervals: &[(u32, i64, i64)]) -> i64 {
     let (group, start, end) = intervals[row];
     let contains = |&other: &usize| {

@@ -62,7 +62,8 @@ fn edges_of(is_waiting: bool, works_inside: &[i64]) -> Result<ThreadEdges, Algor
 
 #[test]
 fn the_main_thread_waits_in_a_gap_in_which_another_works() {
-    // Points 1 and 2 bound the first range, 3 and 4 the work of the other thread, and 5 and 6 the second range.
+    // Points 1 and 2 are the start and end of the first range, points 3 and 4 those of the other thread's work, and
+    // points 5 and 6 those of the second range.
     assert_eq!(
         edges_of(false, &[]).unwrap(),
         ThreadEdges {

@@ -87,7 +87,7 @@ struct Layout {
     batches: Vec<Batch>,
 }
 
-/// A batch: a message with the offsets of its buffers, and the body with the buffers.
+/// A batch: a message that contains the offsets of the buffers, and a body that contains the buffers.
 struct Batch {
     message: Range<u64>,
     body: Range<u64>,
@@ -99,7 +99,7 @@ impl Layout {
         let tail = file.length.checked_sub(10).ok_or_else(|| invalid("it is too short"))?;
         let end = file.bytes(tail..file.length)?;
         if &end[4..] != MAGIC {
-            return Err(invalid("it does not end like an Arrow file"));
+            return Err(invalid("it is truncated, or it is not an Arrow file"));
         }
         let footer_length = u64::from(u32::from_le_bytes([end[0], end[1], end[2], end[3]]));
         let start = tail.checked_sub(footer_length).ok_or_else(|| invalid("its footer is too long"))?;
@@ -133,10 +133,10 @@ impl Batch {
             let end = body.checked_add(u64::try_from(body_length).ok()?)?;
             Some(Self { message: start..body, body: body..end })
         };
-        batch().ok_or_else(|| invalid("a batch reaches beyond its end"))
+        batch().ok_or_else(|| invalid("the position of a batch is invalid"))
     }
 
-    /// The start of the first buffer of each column; the first column starts with the body.
+    /// The start of the first buffer of each column; for the first column, the start of the body.
     fn column_starts(&self, file: &mut Ranges, buffer_counts: &[usize]) -> io::Result<Vec<u64>> {
         let bytes = file.bytes(self.message.clone())?;
         let prefix = if bytes.starts_with(&CONTINUATION) { 8 } else { 4 };
@@ -163,7 +163,7 @@ impl Batch {
     }
 }
 
-/// The number of buffers of a column: validity and values; text also has offsets.
+/// The number of buffers of a column: one for the validity, one for the values and, for text, one for the offsets.
 fn buffer_count(field: Field<'_>) -> io::Result<usize> {
     match field.type_type() {
         Type::Int | Type::FloatingPoint | Type::Bool => Ok(2),

@@ -46,16 +46,16 @@ impl ThreadEdges {
 
 /// How other threads work for the main thread.
 ///
-/// The starts and ends of the main thread's ranges divide its time into segments. Another lane pauses in a gap between
-/// its ranges if the gap continues into a later segment. Between two pauses, the lane works without interruption.
+/// The starts and ends of the main thread's ranges divide its time into segments. Every other lane has pauses: each gap
+/// between its ranges that continues into a later segment, and the time after its last range. The edges along a lane
+/// treat the time between two pauses as uninterrupted work.
 pub struct HandOvers<'a> {
     ranges: Ranges<'a>,
     points: Points<'a>,
     main_lane: i64,
     lanes: Lanes,
     segments: Segments,
-    /// For each point, whether it belongs to a lane other than the main thread's, and a pause of this lane begins
-    /// there.
+    /// For each point, whether a pause of its lane begins there; always false on the main thread's lane.
     ends: Vec<bool>,
     /// For each segment, whether the main thread waits for other lanes in it.
     waits: Vec<bool>,
@@ -64,15 +64,15 @@ pub struct HandOvers<'a> {
 impl<'a> HandOvers<'a> {
     /// Find where other lanes work for the main thread.
     ///
-    /// The main thread waits in a segment if another lane begins a pause there, and if other lanes are busy for at
-    /// least half of the segment. If the segment is in a waiting range of the main thread, any busy time is enough.
-    /// Which lanes count as busy depends on what the main thread does in the segment:
+    /// The main thread waits in a segment if a pause of another lane begins there, and if other lanes are busy for at
+    /// least half of the segment. If the segment is in a waiting range of the main thread, even a short busy time is
+    /// enough. What the main thread does in the segment determines whose busy time is added up:
     ///
-    /// - in a gap or a waiting range, all lanes count,
-    /// - in a call into the runtime, no lane counts,
-    /// - in any other range, only the lanes in `works_inside` count.
+    /// - in a gap or a waiting range: that of all other lanes,
+    /// - in a call into the runtime: that of no lane,
+    /// - in any other range: that of the lanes in `works_inside`.
     ///
-    /// The lanes in `works_inside` also count as busy in the gaps between their ranges, except for pauses.
+    /// A lane is busy in its ranges. A lane in `works_inside` is also busy in the gaps that are not pauses.
     ///
     /// # Errors
     ///
@@ -145,8 +145,8 @@ impl<'a> HandOvers<'a> {
         edges
     }
 
-    /// For each point, whether an asynchronous range ends there: the main thread recorded the range on a separate lane,
-    /// started it in an earlier segment, and waited for its end.
+    /// For each point, whether an asynchronous range ends there and the main thread waited for its end. The main
+    /// thread recorded such a range on a separate lane and started it in an earlier segment.
     fn awaited_later(&self) -> Vec<bool> {
         let mut awaited = vec![false; self.lanes.len()];
         for at in (0..self.lanes.len()).filter(|&at| self.ends[at]) {

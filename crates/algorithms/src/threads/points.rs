@@ -57,7 +57,9 @@ impl SortedPoints {
     }
 }
 
-/// The ends and starts in time order; an end is given as its row, a start as its row plus the number of rows.
+/// Codes of all starts and ends, in time order.
+///
+/// The code of an activity's end is the row of the activity; the code of its start is this row plus the number of rows.
 fn ordered(start: &[i64], end: &[i64]) -> Vec<u32> {
     let count = start.len();
     let time = |code: u32| {

@@ -3,7 +3,7 @@
 use super::{Points, Ranges, NONE};
 use crate::sorting::by_group;
 
-/// The points of all lanes, lane by lane and in time order within each.
+/// The points of all lanes, sorted by lane and then by time.
 pub(super) struct Lanes {
     /// The point, a row of [`Points`].
     pub(super) node: Vec<u32>,
@@ -62,7 +62,7 @@ fn by_lane(points: &Points<'_>, ranges: &Ranges<'_>) -> Vec<u32> {
 pub(super) struct Segments {
     /// The first point of the window, the points that separate segments, and the last point of the window.
     pub(super) node: Vec<u32>,
-    /// The times of these points, except that the last time is the end of the host's part of the window.
+    /// The times of these points; only the last one is replaced by the time at which the window ends on the host.
     pub(super) time: Vec<i64>,
     /// The innermost range of the main thread in each segment; -1 in gaps.
     pub(super) owner: Vec<i64>,
@@ -94,7 +94,7 @@ impl Segments {
     }
 }
 
-/// The index of the last of `times` before each point; 0 if no time is earlier.
+/// For each point, the index of the last of the `times` that are earlier than the point; 0 if none is earlier.
 fn located(lanes: &Lanes, times: &[i64]) -> Vec<usize> {
     let mut earlier = 0;
     (0..lanes.len())

@@ -1,4 +1,4 @@
-//! Compression of copies, with the GIL released.
+//! Compression of copied traces, with the GIL released.
 
 use std::sync::{Mutex, PoisonError};
 

@@ -66,10 +66,11 @@ impl Raised {
 }
 
 impl Source {
-    /// Read on a second thread; meanwhile handle signals, and call `progress` with bytes read and total bytes.
+    /// Read on a second thread, while this thread handles signals and reports the progress.
     ///
-    /// An exception of a signal handler or of `progress` stops the reading. The caller gets exceptions unchanged,
-    /// including those that a Python stream raises while it is read.
+    /// Calls `progress` with the number of bytes read so far and the total number of bytes. If a signal handler or
+    /// `progress` raises an exception, the reading stops. The caller gets exceptions unchanged, including those that a
+    /// Python stream raises while it is read.
     pub(crate) fn supervised<T: Send>(
         &self,
         py: Python<'_>,

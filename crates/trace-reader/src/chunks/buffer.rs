@@ -1,4 +1,4 @@
-//! A byte buffer that is reused without zeroing its memory again, because zeroing would take time for each chunk.
+//! A byte buffer that does not zero its memory again when it is reused: zeroing would take time for each chunk.
 
 use std::ops::Deref;
 

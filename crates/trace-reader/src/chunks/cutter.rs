@@ -132,8 +132,8 @@ impl Cutter {
         Ending { decoded_bytes: self.offset, chunk_count, failure: self.failure }
     }
 
-    /// Read until the text can be cut between two events, and carry the rest over to the next chunk. If there is no cut
-    /// within twice the size of a chunk, cut anywhere, to bound the memory.
+    /// Read until the text can be cut between two events, and carry the rest over to the next chunk. If twice the size
+    /// of a chunk contains no such place, cut anywhere, to bound the memory.
     fn fill(&mut self, bytes: &mut Buffer) {
         let mut searched = 0_usize;
         while !self.at_end {

@@ -344,8 +344,11 @@ def test_a_subclass_brings_its_own_trace(tmp_path) -> None:
 @pytest.mark.parametrize(
     ("change", "what"),
     [
-        (lambda frame: frame.assign(end=frame["end"] + 1), "rank 0 has a change in its column end that"),
-        (lambda frame: frame.assign(index_correlation=5), "rank 0 has a change in its column index_correlation that"),
+        (lambda frame: frame.assign(end=frame["end"] + 1), "the column end in the frame of rank 0 was changed"),
+        (
+            lambda frame: frame.assign(index_correlation=5),
+            "column index_correlation in the frame of rank 0 was changed",
+        ),
         (lambda frame: frame.drop(columns="dur"), "has no column dur"),
         (lambda frame: frame.assign(dur=-1), "negative durations"),
         (lambda frame: frame.assign(ts=np.nan), "ts of rank 0 contains"),

@@ -1,7 +1,7 @@
 """The critical path with HTA's interface: a graph object with HTA's attributes and methods.
 
-Wraps the graph from `holotrace.critical_path_graph`. Objects for nodes and edges are created only when a script reads them,
-because graphs may have millions of nodes.
+Wraps the graph from `holotrace.critical_path_graph`. Objects for nodes and edges are created only when a script reads
+them, because graphs may have millions of nodes.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ from hta.facade.trace.trace_view import TraceView
 logger = logging.getLogger("holotrace")
 
 SHOW_LAUNCHES_VARIABLE = "CRITICAL_PATH_SHOW_ZERO_WEIGHT_LAUNCH_EDGE"
-"""Environment variable, read at each call; if it is 1, copies with all edges also show launches without a delay."""
+"""Environment variable, read at each call; if it is 1, trace copies with all edges include launch edges of length 0."""
 
 STRICT_VARIABLE = "CRITICAL_PATH_STRICT_NEGATIVE_WEIGHT_CHECKS"
 """Environment variable, read at each call; if it is 1, the analysis fails when an edge ends before it starts."""
@@ -112,7 +112,7 @@ class CPGraph:
         self._drawn: tuple[nx.DiGraph, npt.NDArray[np.int64]] | None = None
 
     def __repr__(self) -> str:
-        """Return a text with the rank, the window, and the numbers of nodes and edges."""
+        """Return a string with the rank, the window, and the numbers of nodes and edges."""
         return (
             f"CPGraph(rank={self.rank}, window={self.path_graph.window!r}, nodes={len(self)}, edges={len(self._edges)})"
         )
@@ -137,8 +137,8 @@ class CPGraph:
     def __getattr__(self, name: str) -> Any:  # noqa: ANN401 -- as networkx
         """Return any other attribute of `networkx.DiGraph`, such as `in_edges`, `out_degree` or `successors`.
 
-        With these attributes, networkx functions accept the graph. The functions receive a copy of the graph, so a
-        change that they make is lost; to change weights, use `edges`.
+        With these attributes, networkx functions accept the graph. The functions receive a copy of the graph, so their
+        changes are lost; to change weights, use `edges`.
         """
         is_inner = name.startswith("_") and not name.startswith("__networkx") and name not in _OF_NETWORKX
         drawn = None if is_inner or "_drawn" not in self.__dict__ else self._as_networkx()
@@ -154,7 +154,7 @@ class CPGraph:
 
     @property
     def edges(self) -> EdgeView:
-        """The edges, at most one between two nodes: the edge on the critical path, or else the longest edge."""
+        """The edges; if several connect the same nodes, only the one on the critical path, or else the longest one."""
         return EdgeView(self._edges)
 
     def number_of_nodes(self) -> int:
@@ -263,7 +263,7 @@ class CPGraph:
         edges, on_path = self._edges, self._on_path
         lengths = edges.length_ns[on_path]
         total = int(lengths.sum())
-        print(f"Critical path of {self.path_graph.window}: {duration_text(total)}; percentages of that time:")  # noqa: T201 -- as HTA
+        print(f"Critical path of {self.path_graph.window}: {duration_text(total)}; percentage by activity or wait:")  # noqa: T201 -- as HTA
         bounds = pd.Series(
             [_BOUND_BY[path_class] for path_class in edges.path_class[on_path].tolist()], name="bound_by"
         )

@@ -1,4 +1,4 @@
-"""Nodes and edges of a critical path's graph as HTA's objects, created on access."""
+"""HTA's objects for the nodes and edges of a critical path's graph; each object is created when a script reads it."""
 
 from __future__ import annotations
 
@@ -112,7 +112,7 @@ class EdgeTable:
         return len(self.source)
 
     def pairs(self) -> Iterator[tuple[int, int]]:
-        """Yield the nodes of each edge."""
+        """Yield (source, target) for each edge."""
         return zip(self.source.tolist(), self.target.tolist(), strict=True)
 
     def row_of(self, begin: int, end: int) -> int | None:
@@ -147,7 +147,8 @@ class EdgeTable:
 def _lengths(path_graph: PathGraph) -> pl.Series:
     """Return each edge's weight plus delay, capped at the measured time between its nodes.
 
-    As a result, the measured path is the longest path and exactly as long as the window.
+    An edge on the measured path gets the length of its path segment instead. As a result, the measured path is the
+    longest path and exactly as long as the window.
     """
     edges, times = path_graph.graph.edges, path_graph.graph.nodes["time_ns"]
     measured = times.gather(edges["target"]) - times.gather(edges["source"])
@@ -173,7 +174,7 @@ class EdgeAttributes(MutableMapping[str, Any]):
 
     def __setitem__(self, key: str, value: float) -> None:
         if key != _SETTABLE or not value >= 0:
-            message = f"{key}={value!r}: only an edge's weight can be set, to 0 µs or more"
+            message = f"cannot set {key}={value!r}: only an edge's weight can be set, and it must be at least 0 µs"
             raise InvalidOptionError(message)
         self._edges.length_ns[self._position] = round(1_000 * value)
 

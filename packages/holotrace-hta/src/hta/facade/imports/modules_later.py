@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 
 class _Later:
-    """Forwards every attribute to a module."""
+    """Imports a module when one of its attributes is first read; returns the module's attributes as its own."""
 
     def __init__(self, module: str) -> None:
         self._module = module
@@ -38,11 +38,12 @@ __all__ = ["go", "import_pandas_aside", "nx", "pd"]
 def import_pandas_aside() -> None:
     """Import pandas once, on another thread; code that needs pandas waits until this is done.
 
-    The native reader and Polars release the GIL, so the analysis runs in the meantime.
+    The native reader and Polars release the GIL, so the analysis runs during the import.
     """
     thread = threading.Thread(target=_import_pandas, name="holotrace-import-pandas")
     if hasattr(os, "register_at_fork"):
-        # A forked child would wait forever, because the thread that imports pandas exists only in its parent.
+        # Forks wait until the import is done: a child forked during the import would wait for it forever, because
+        # the importing thread exists only in the parent.
         os.register_at_fork(before=thread.join)
     thread.start()
 

@@ -16,11 +16,13 @@ _Values: TypeAlias = npt.NDArray[Any]
 
 
 def described(frames: Mapping[int, pd.DataFrame], *, by: str, value: str) -> pd.DataFrame:
-    """Return the statistics of pandas' `describe` for one column, by rank and value of `by`; much faster than pandas.
+    """Return the statistics of pandas' `describe` for the column `value`, grouped by rank and by the column `by`.
+
+    This is much faster than pandas.
 
     Returns:
-        index (rank, `by`), columns (`value`, count … max). All rows have the same weight, whatever their duration. If
-        there are no rows, returns an empty frame with the same columns, where HTA returns None.
+        A frame with the index (rank, `by`) and the columns (`value`, count) to (`value`, max). All rows have the same
+        weight, whatever their duration. If there are no rows, the frame is empty; HTA returns None instead.
     """
     columns = pd.MultiIndex.from_product([[value], _STATISTICS])
     filled = {rank: frame for rank, frame in frames.items() if len(frame)}
@@ -36,7 +38,7 @@ def described(frames: Mapping[int, pd.DataFrame], *, by: str, value: str) -> pd.
 
 
 def _groups(keys: pd.Series, values: _Values) -> dict[Any, _Values]:
-    """Return the values of each key, sorted by key; drops rows without a key or a value."""
+    """Return {key: its values}, sorted by key; rows without a key or a value are dropped."""
     codes, distinct = (keys.to_numpy(), None) if keys.dtype.kind in "iu" else pd.factorize(keys, sort=True)
     if (codes[1:] < codes[:-1]).any():
         order = np.argsort(codes, kind="stable")
@@ -49,7 +51,7 @@ def _groups(keys: pd.Series, values: _Values) -> dict[Any, _Values]:
 
 
 def _statistics(values: _Values) -> list[float]:
-    """Return `_STATISTICS` of the values, with NaN for statistics that need more values."""
+    """Compute `_STATISTICS`; statistics that need more values than there are become NaN."""
     if not len(values):
         return [0.0, *[np.nan] * (len(_STATISTICS) - 1)]
     if values.dtype.kind in "iu" and values.min() >= 0 and values.max() < len(values):
@@ -61,7 +63,7 @@ def _statistics(values: _Values) -> list[float]:
 
 
 def _statistics_of_counts(counts: npt.NDArray[np.int64]) -> list[float]:
-    """Return `_STATISTICS` of small integers without sorting, given how often each integer occurs."""
+    """Compute `_STATISTICS` of small integers from how often each integer occurs, which needs no sorting."""
     numbers, passed = np.arange(len(counts)), np.cumsum(counts)
     count = int(passed[-1])
     mean = int(counts @ numbers) / count

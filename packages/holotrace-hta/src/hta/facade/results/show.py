@@ -7,7 +7,7 @@ from hta.facade.imports.modules_later import go
 
 
 def show(figure: go.Figure, renderer: str = "") -> None:
-    """Show a figure with this plotly renderer; by default, inline in a notebook and otherwise in a browser."""
+    """Show a figure with a plotly renderer; the default renderer is inline in a notebook, and a browser elsewhere."""
     figure.show(renderer=renderer or None)
 
 

@@ -15,14 +15,14 @@ _TIMES = ("_ns", "_ns_per_step")
 
 
 def microseconds(times_ns: pl.Series) -> npt.NDArray[Any]:
-    """Return integers if all values are whole microseconds, otherwise exact thousandths."""
+    """Convert to microseconds: integers if all values are whole microseconds, otherwise floats."""
     nanoseconds = times_ns.to_numpy().astype(np.int64, copy=False)
     whole = nanoseconds // 1_000
     return whole if (1_000 * whole == nanoseconds).all() else nanoseconds / 1_000
 
 
 def in_microseconds(time_ns: int) -> float:
-    """Return an integer if the time is a whole number of microseconds, otherwise a float that is exact to the thousandth."""
+    """Convert to microseconds: an integer if the time is a whole number of microseconds, otherwise a float."""
     return time_ns / 1_000 if time_ns % 1_000 else time_ns // 1_000
 
 

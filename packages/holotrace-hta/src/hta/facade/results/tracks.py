@@ -14,7 +14,7 @@ from holotrace.store.trace import RankTrace
 
 
 def process_and_thread(rank_trace: RankTrace, work_index: pl.Series) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
-    """Return pid and tid of device events; a column of integers, or of objects if some values in the file are text."""
+    """Return the pid and the tid of device events, each as integers, or as Python objects if any value is text."""
     rows = _track_of_event(rank_trace)[work_index.to_numpy()]
     table = rank_trace.table("tracks", ["process_id", "process_text", "thread_id", "thread_text"])
     of_work = np.flatnonzero(np.bincount(rows))

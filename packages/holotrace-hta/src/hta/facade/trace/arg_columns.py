@@ -206,8 +206,8 @@ def _column(frame: pd.DataFrame, rank_trace: RankTrace, spec: AttributeSpec) -> 
 def arg_values(rank_trace: RankTrace, event_indexes: npt.NDArray[np.int64], spec: AttributeSpec) -> npt.NDArray[Any]:
     """Return an arg's value for each event, or `spec.default_value` for events without the arg.
 
-    Values of numeric columns are cast to the column's type; values that are not numbers count as missing. Text and lists become
-    objects.
+    Values of numeric columns are cast to the column's type; values that are not numbers are treated as missing. Text
+    and lists become objects.
     """
     recorded = _recorded(rank_trace, spec.raw_name).unique("event_index", keep="first")
     rows = pl.DataFrame({"event_index": event_indexes}).with_columns(pl.col("event_index").cast(pl.UInt32))
@@ -277,7 +277,7 @@ def _extra_args(rank_trace: RankTrace) -> Iterator[tuple[int, dict[str, Any]]]:
 
 
 def _seen(frame: pd.DataFrame, rank_trace: RankTrace, config: ParserConfig) -> list[AttributeSpec]:
-    """Return a column for each arg in the frame's events: HTA's args in HTA's order, then the others."""
+    """Return a column for each arg in the frame's events: first HTA's args in HTA's order, then all other args."""
     shown = pl.Series(frame["index"].to_numpy()).cast(pl.UInt32).implode()
     values = {raw: value for raw in _STORED_ARGS if (value := _first(_recorded(rank_trace, raw), shown)) is not None}
     for index, args in _extra_args(rank_trace):

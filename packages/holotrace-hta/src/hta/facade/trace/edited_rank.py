@@ -1,8 +1,8 @@
 """A rank whose events come from a frame, so that changes to `analyzer.t.traces` affect every analysis.
 
-The frame determines an event's time, name, category, track, stream and correlation. Args and flow arrows come from the recorded
-event with the row's `index`; a row without a recorded event has neither. Events that frames do not list, such as memory events,
-stay as recorded.
+The frame determines an event's time, name, category, track, stream and correlation. Args and flow arrows come from
+the recorded event with the row's `index`; a row without a recorded event has neither. Events that frames do not list,
+such as memory events, stay as recorded. If a script shifts all listed events by the same time, they are shifted too.
 """
 
 from __future__ import annotations
@@ -39,8 +39,10 @@ _NS_OF_A_MICROSECOND = 1_000
 _MOST_EVENTS = 1 << 32
 _DEVICE_KINDS = [kind.value for kind in STREAM_KINDS]
 _COPIES = {"bytes": ("bytes", -1), "memory_bw_gbps": ("bandwidth_gb_per_s", 0)}
-"""{frame column: (column of the table `copies`, value in the frame where the column of `copies` is null)}."""
-_UNFINDABLE = "the frame of rank {rank} has a change in its column {column} that analyses cannot use: {way_out}"
+"""Maps each frame column to its column in the table `copies` and to the frame's value for a null in that column."""
+_UNFINDABLE = (
+    "the column {column} in the frame of rank {rank} was changed, but analyses cannot use this change: {way_out}"
+)
 
 _Numbers = npt.NDArray[np.int64]
 _Flags = npt.NDArray[np.bool_]
@@ -59,8 +61,8 @@ def edited_rank(
         origin_ns: the time at which `ts` is 0.
 
     Raises:
-        InvalidOptionError: the frame lacks a column, contains an invalid time or id, or has changes in a column that analyses
-            derive from other columns.
+        InvalidOptionError: the frame lacks a column or contains an invalid time or id, or a script changed a column
+            that analyses derive from other columns.
     """
     missing = [name for name in _NEEDED if name not in frame.columns]
     if missing:
@@ -82,7 +84,7 @@ def expect_steps_as_announced(rank_trace: RankTrace) -> None:
     event_index = rank_trace.table("events", ["event_index"])["event_index"].to_numpy()
     shown = steps[np.searchsorted(event_index, file.iterations[0])]
     if (shown != file.iterations[1]).any():
-        way_out = "change the ProfilerStep#N events instead, which define the steps"
+        way_out = "change the ProfilerStep#N events instead, because they define the steps"
         raise InvalidOptionError(_UNFINDABLE.format(column="iteration", rank=rank_trace.rank, way_out=way_out))
 
 
@@ -258,7 +260,7 @@ class _Rows:
 
     @property
     def given_index(self) -> _Numbers:
-        """The column `index`, or -1 if the frame has none."""
+        """The column `index`, or -1 for each row if the frame has no such column."""
         has_any = "index" in self._frame.columns
         return self._whole_numbers("index") if has_any else np.full(len(self._frame), _NOTHING)
 
@@ -322,7 +324,7 @@ class _Rows:
 
     @cached_property
     def _start_ns(self) -> _Numbers:
-        """Return starts in ns; unchanged rows keep the recorded time, because the frame's times may have lost digits."""
+        """Return starts in ns; unchanged rows keep the recorded time, because the frame's time may have lost digits."""
         given = self._numbers("ts")
         recorded = self._recorded_values("start_ns", 0)
         is_same = self._is_known & (given == (recorded - self._origin_ns) / _NS_OF_A_MICROSECOND)
@@ -348,7 +350,8 @@ class _Rows:
     def _sources(self) -> _Numbers:
         """Return, for each row of the frame, the row number of its recorded event, or -1 if there is none.
 
-        A row matches the recorded event with its `index` if both have the same category, and also the same name or start.
+        A row matches the recorded event with its `index` if they have the same category and either the same name or the
+        same start.
         """
         numbers = self.given_index
         known = self._events["event_index"].to_numpy()
@@ -405,7 +408,7 @@ class _Rows:
         return devices.replace(_NOTHING, None)
 
     def _link(self, column: str, shown: pl.Series | None = None) -> pl.Series:
-        """Return an integer column with null for -1, and with the recorded values for unchanged rows."""
+        """Return an integer column: recorded values for unchanged rows, and null for -1 in changed rows."""
         recorded = self._gathered(self._events[column])
         if column not in self._frame.columns:
             return recorded
@@ -433,7 +436,7 @@ class _Rows:
     def _refuse_changed_derived_columns(self) -> None:
         """Raise an error if a script changed a derived column."""
         for column, way_out in (
-            ("end", "change ts and dur instead, which determine end"),
+            ("end", "change ts and dur instead, because end is computed from them"),
             ("index_correlation", "change correlation instead, for both the launch call and its device work"),
         ):
             if column in self._frame.columns and self._is_changed_alone(column):
@@ -456,9 +459,9 @@ class _Rows:
     def _partners(self) -> _Numbers:
         """Return the recorded `index_correlation` to compare with the frame's.
 
-        If only some steps are selected, a launch call may be selected without its kernel. A link in the frame is
-        therefore accepted if it equals the link among the selected events. Otherwise, returns the link among all events
-        of the file.
+        A script may have loaded all steps or only the selected ones. If only some steps are selected, a launch call may
+        be selected without its kernel, so that its `index_correlation` is -1. For a row that has the value computed
+        from the selected events, returns this value; otherwise, returns the value computed from all events of the file.
         """
         given = self._whole_numbers("index_correlation")
         if self.recorded is None:
@@ -480,7 +483,7 @@ def _file_of(rows: _Rows) -> EditedFile:
 
 
 def _unlisted(rows: _Rows) -> pl.DataFrame:
-    """Return the recorded events that frames never list, shifted by the same time as the listed events."""
+    """Return the recorded events that frames never list, shifted by `shift_ns`."""
     if rows.recorded is None:
         return empty_table("events")
     is_listed = pl.col("kind").is_in([kind.value for kind in RANGES]) & pl.col("category").is_not_null()
@@ -495,9 +498,8 @@ def _first_free(recorded: RankTrace | None) -> int:
 def _event_numbers(source_index: _Numbers, given: _Numbers, first_free: int) -> _Numbers:
     """Return the event_index of each row: the number of the row's recorded event, if there is one.
 
-    A row without a recorded event keeps its `index`, unless a recorded event already has that number. If several rows
-    have the same recorded event or `index`, only the first of these rows keeps the number. All other rows get new
-    numbers.
+    A row without a recorded event keeps its `index`, unless a recorded event already has that number. If these rules
+    give several rows the same number, only the first of them gets it. All other rows get new numbers.
     """
     wanted = np.where(source_index >= 0, source_index, given)
     _, first = np.unique(wanted, return_index=True)
@@ -509,7 +511,7 @@ def _event_numbers(source_index: _Numbers, given: _Numbers, first_free: int) -> 
 
 
 def _copied(event_numbers: _Numbers, source_index: _Numbers) -> pl.DataFrame:
-    """Return, for rows that duplicate a recorded event, the numbers of the event (`source`) and of the row (`copy`)."""
+    """Return the event_index of each row that duplicates a recorded event (`copy`), and of that event (`source`)."""
     is_copy = (source_index >= 0) & (event_numbers != source_index)
     pairs = {"source": source_index[is_copy], "copy": event_numbers[is_copy]}
     return pl.DataFrame(pairs).cast(pl.UInt32)

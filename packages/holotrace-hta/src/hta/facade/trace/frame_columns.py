@@ -24,8 +24,8 @@ def transform_correlation_to_index(
 ) -> pd.DataFrame:
     """Add `index_correlation` and return the frame.
 
-    The column links device work to its launch call, and a launch call to the first device event that it launched; it is -1
-    where there is none.
+    For device work, the column contains the index of its launch call; for a launch call, the index of the first device
+    event that it launched; for all other events, -1.
     """
     if "correlation" not in df.columns:
         return df
@@ -46,7 +46,7 @@ def transform_correlation_to_index(
 def add_iteration(df: pd.DataFrame, symbol_table: TraceSymbolTable) -> pd.DataFrame:
     """Add `iteration`, the step of each event (-1 outside of steps), and return the steps: ts, dur, name, s_name, iter.
 
-    Host events belong to the step in which they start, device work to the step of its launch call. Requires
+    Host events belong to the step in which they start; device work belongs to the step of its launch call. Requires
     `index_correlation`.
     """
     matches = {number: _STEP.match(text) for text, number in symbol_table.get_sym_index().items()}
@@ -63,7 +63,7 @@ def add_iteration(df: pd.DataFrame, symbol_table: TraceSymbolTable) -> pd.DataFr
 
 
 def _step_at(times: npt.NDArray[np.float64], steps: pd.DataFrame, numbers: Sequence[int]) -> npt.NDArray[np.int64]:
-    """Return the step that contains each time, the latest if several steps contain it; -1 outside all steps."""
+    """Return the step that contains each time: the latest one if there are several, or -1 if there is none."""
     steps_at = np.full(len(times), _NONE, np.int64)
     for start, duration, number in zip(steps["ts"], steps["dur"], numbers, strict=True):
         steps_at[(start <= times) & (times < start + duration)] = number

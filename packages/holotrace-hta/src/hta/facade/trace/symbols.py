@@ -86,14 +86,14 @@ class TraceSymbolTable:
         return not self.sym_table
 
     def add_symbols(self, symbols: Iterable[str]) -> None:
-        """Assign the next ids to new strings."""
+        """Add the strings that are not in the table yet, and give them the next ids."""
         for text in symbols:
             if text not in self.sym_index:
                 self.sym_index[text] = len(self.sym_table)
                 self.sym_table.append(text)
 
     def add_symbols_mp(self, symbols_list: Iterable[Iterable[str]]) -> None:
-        """Assign the next ids to the new strings in several lists."""
+        """Call `add_symbols` for each of several lists of strings."""
         for symbols in symbols_list:
             self.add_symbols(symbols)
 
@@ -163,7 +163,7 @@ class TraceSymbolTable:
         return df["cat"].isin([*self._ids(CPU_OP_CATEGORY_PATTERN), *self._ids(DEVICE_RUNTIME_CATEGORY_PATTERN)])
 
     def get_runtime_launch_events_mask(self, df: pd.DataFrame) -> pd.Series:
-        """Return a mask of the calls that launched work: runtime or driver calls of any name that are linked to device work."""
+        """Return a mask of the runtime and driver calls, of any name, that are linked to device work."""
         is_call = df["cat"].isin(self._ids(DEVICE_RUNTIME_CATEGORY_PATTERN))
         return is_call & (df["index_correlation"] >= 0)
 
@@ -198,7 +198,7 @@ class TraceSymbolTable:
             df[column] = df[column].map(self.sym_index)
 
     def decode_df(self, df: pd.DataFrame, create_new_columns: bool = True) -> None:  # noqa: FBT001, FBT002 -- HTA's
-        """Decode `cat` and `name` into `s_cat` and `s_name`, or in place."""
+        """Decode the ids in `cat` and `name`; write the text to `s_cat` and `s_name`, or over the ids."""
         for column in ("cat", "name"):
             df[f"s_{column}" if create_new_columns else column] = self._texts(df[column], shorten=False)
 

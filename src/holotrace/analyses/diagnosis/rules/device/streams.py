@@ -53,7 +53,9 @@ def copies_in_turn(evidence: RankEvidence) -> Iterator[Case]:
 
 def _say_copies(cases: Sequence[RankCase]) -> Said:
     words = cases[0].words
-    why = "on the stream of the kernels" if words["shares_stream"] else "on another stream, for which the kernels wait"
+    why = (
+        "on the stream of the kernels" if words["shares_stream"] else "on another stream, but the kernels wait for them"
+    )
     return Said(
         f"the device computes nothing while it copies {size_text(words['bytes'])} per step from the host, in "
         f"{words['count']:,.0f} copies {why}",
@@ -65,8 +67,8 @@ def _say_copies(cases: Sequence[RankCase]) -> Said:
 RULES = (
     Rule(
         "copies_in_turn",
-        "asynchronous copies to the device that could overlap computation, but for at least 80 % of their time do "
-        "not overlap it",
+        "asynchronous copies to the device that could overlap computation, but do not overlap it for at least 80 % of "
+        "their time",
         threshold=0.05,
         unit=OF_THE_STEP,
         reason="Copying on a second stream takes extra code, which is not worth the effort if it saves less than 5 % "

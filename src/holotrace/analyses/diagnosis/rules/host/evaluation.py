@@ -22,14 +22,14 @@ _LAYERS = (
     r"^aten::(linear|addmm|mm|bmm|matmul|conv\w*|_convolution|lstm|gru|embedding|layer_norm|batch_norm|"
     r"scaled_dot_product_attention|_transformer_encoder_layer_fwd)$"
 )
-"""Operators of a model's layers; updates of weights and statistics run other operators."""
+"""Operators that a model's layers run. Code that updates weights or statistics runs other operators."""
 _MOST = 0.5
 
 
 def evaluation_in_steps(evidence: RankEvidence) -> Iterator[Case]:
-    """Yield a case for model layers that run on the host without gradients, although the job is training.
+    """Yield a case for operators that run on the host without gradients, although the job is training.
 
-    PyTorch gives sequence numbers to operators that run while gradients are enabled, but not to operators under
+    A case requires that operators of model layers take at least half of that time. PyTorch gives sequence numbers to operators that run while gradients are enabled, but not to operators under
     `no_grad`.
     """
     if not evidence.computes_on_host:
@@ -76,7 +76,7 @@ def _say(cases: Sequence[RankCase]) -> Said:
 RULES = (
     Rule(
         "evaluation_in_steps",
-        "operators of layers that run without gradients during training, in jobs without device work",
+        "operators, mostly of a model's layers, that run without gradients during training, in jobs without device work",
         threshold=0.1,
         unit=OF_THE_STEP,
         reason="Training computes gradients for nearly all operators. If operators without gradients take less than "

@@ -48,7 +48,7 @@ _NAMELESS = "<built-in method >"
 """A method that pybind11 recorded without its name."""
 
 _HELD_UP = "held_up"
-"""Subject of findings about the time that PyTorch's own functions spend outside the operators that they run."""
+"""Subject of findings about PyTorch functions such as `linear` that take long, although their operators do not."""
 
 _OF_TORCH = r"^<built-in method \w+ of (torch\._C\.|(Tensor|Parameter|type) object)|" + TORCH_WAITING
 """PyTorch's own methods in which a thread runs operators or autograd, or waits for other ranks."""
@@ -75,7 +75,7 @@ def garbage_collection(evidence: RankEvidence) -> Iterator[Case]:
 
 
 def slow_functions(evidence: RankEvidence) -> Iterator[Case]:
-    """Yield a case for each Python function that keeps the devices idle, because it runs long and calls no operators.
+    """Yield a case for each Python function that runs for a long time outside operators while the devices are idle.
 
     Other rules report short intervals of Python between operators, and functions that resume after a graph break. A
     library function is treated like a user function if the training code calls it and it runs hardly any operators.
@@ -116,9 +116,9 @@ def _in_library_calls(evidence: RankEvidence, training: pl.Series) -> pl.DataFra
 
 
 def _without_recording(evidence: RankEvidence, pieces: pl.DataFrame) -> pl.DataFrame:
-    """Subtract the overhead of recording Python functions from the intervals, in proportion to their lengths.
+    """Shorten each interval by its share of the overhead of recording Python functions.
 
-    An interval longer than 0.1 ms gets as much of the overhead as an interval of 0.1 ms.
+    The shares are proportional to the lengths of the intervals; an interval longer than 0.1 ms counts as 0.1 ms.
     """
     if not records_python(evidence.rank_trace):
         return pieces
@@ -132,10 +132,11 @@ def _without_recording(evidence: RankEvidence, pieces: pl.DataFrame) -> pl.DataF
 def _subjects(evidence: RankEvidence, own: pl.DataFrame, training: pl.Series) -> pl.Series:
     """Return the subject of each interval: the function that a finding about the interval names.
 
-    This is the function that training code calls, even while that function runs a helper. There are two exceptions:
+    Usually, this is the function that training code calls, even while a helper of that function runs. There are two
+    exceptions:
 
     - If a training function itself runs, the subject is the innermost function, such as a built-in function.
-    - If one of PyTorch's built-in functions that run operators is innermost, the subject is `_HELD_UP`.
+    - If that innermost function is one of PyTorch's built-in functions that run operators, the subject is `_HELD_UP`.
     """
     is_part = ~pl.col("frame").is_in(training.implode())
     callers = called_by_training(evidence, own["event_index"], training.to_list())
@@ -162,7 +163,7 @@ def _mostly_writes(pieces: pl.DataFrame) -> bool:
 
 
 def _long_python(pieces: pl.DataFrame, training: pl.Series) -> pl.DataFrame:
-    """Return the long intervals of Python in the user's functions.
+    """Return the intervals in which Python runs for at least 0.1 ms in one of the user's functions.
 
     Outside training functions, adjacent intervals count as one: the profiler records each call of a built-in function, so a
     loop that calls one consists of thousands of short intervals.
@@ -178,7 +179,8 @@ def _long_python(pieces: pl.DataFrame, training: pl.Series) -> pl.DataFrame:
 def _how_often(evidence: RankEvidence, pieces: pl.DataFrame, function: str) -> dict[str, Any]:
     """Return in how many steps a function runs, and in how many of these steps it is slow.
 
-    The result is empty unless the function runs in every step, but is slow in at most half of them.
+    The result is empty in three cases: the recording has no steps, the function does not run in every step, or it is
+    slow in more than half of the steps.
     """
     ran, slow = (_steps_of(evidence, rows) for rows in (evidence.activity.filter(pl.col("frame") == function), pieces))
     is_rare = evidence.has_steps and ran == evidence.step_count and 2 * slow <= ran

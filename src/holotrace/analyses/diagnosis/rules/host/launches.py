@@ -50,10 +50,10 @@ _ADDED_NS = {
     _IN_OPERATORS: dict.fromkeys((EventKind.CPU_OP, *LAUNCH_KINDS), 3_000),
     _IN_PYTHON: {EventKind.PYTHON_FUNCTION: FUNCTION_NS},
 }
-"""Nanoseconds that a profiler adds to each host event, by kind of event, if it records Python functions. Each outer
-key lists causes of idle time; the overhead of its events lengthens the idle time with these causes. The estimate was
-tested on 24 jobs in examples/gpu whose devices idle even without the profiler: in half of these jobs, the measured
-delay is 0.9 to 1.7 times the estimate."""
+"""Nanoseconds that a profiler adds to each host event, by kind of event, if it records Python functions. The outer keys
+are causes of idle time: idle time with these causes gets longer if the events listed under them take longer. The
+estimate was tested on 24 jobs in examples/gpu whose devices idle even without the profiler: in half of these jobs, the
+measured delay is 0.9 to 1.7 times the estimate."""
 
 OPTIMIZER = r"^(Optimizer\.step#|\[pl\]\[.*\]optimizer_step)"
 _LEAST_SHARE_ON_HOST = 0.05
@@ -63,13 +63,14 @@ _FEW_KERNELS = 20
 
 _BREAKS = r"^Torch-Compiled Region: \d+/\d+"
 _BACKWARD = rf"^{OF_AUTOGRAD}|run_backward"
-"""The backward pass. It is not a graph break, although it runs between two compiled regions if the optimizer is compiled, too."""
+"""The backward pass. If the optimizer is also compiled, the backward pass runs between two compiled regions, but it is not
+a graph break."""
 AFTER_BREAK = r"torch_dynamo_resume_in_"
 """Prefix of the name that torch.compile gives to the rest of a function, which runs after a graph break."""
 _COMPILING = r"^dynamo$|dynamo_timed|convert_frame|compile_fx|backend_compile|compile_(inner|attempt)"
 """Events that run only while torch.compile compiles."""
 _COMPILATION = r"^dynamo$|\(dynamo_timed\)$|torch/_dynamo/convert_frame\.py\(\d+\): (__call__|_?compile_inner)$"
-"""Ranges that cover a whole compilation, with all Python that it runs."""
+"""Events that last for a whole compilation, including all Python that the compiler runs."""
 
 
 def launch_bound(evidence: RankEvidence) -> Iterator[Case]:
@@ -86,7 +87,7 @@ def launch_bound(evidence: RankEvidence) -> Iterator[Case]:
 def _computes_on_host(evidence: RankEvidence, pieces: pl.DataFrame, operator: str | None) -> bool:
     """Return whether the operator computes on the CPU.
 
-    An operator computes on the CPU if it launches no device work, and if its intervals of 0.1 ms or more take more
+    Two conditions must be true: the operator launches no device work, and its intervals of at least 0.1 ms take more
     than half of the time in `pieces`.
     """
     time = pl.col("end_ns") - pl.col("start_ns")
@@ -114,13 +115,13 @@ def _with_little_python(evidence: RankEvidence, case: Case, without_operators: R
 
 
 def python_overhead(evidence: RankEvidence) -> Iterator[Case]:
-    """Yield a case for the idle time in short intervals of Python between operators."""
+    """Yield a case for the idle time in which Python runs between two operators for less than 0.1 ms."""
     pieces = evidence.while_idle.filter(pl.col("cause").is_in(_IN_PYTHON) & _IS_SHORT)
     yield from _unless_profiled(evidence, _IN_PYTHON, _case(evidence, pieces, None))
 
 
 def _unless_profiled(evidence: RankEvidence, causes: Sequence[str], cases: Iterator[Case]) -> Iterator[Case]:
-    """Reduce each case's value, but not its cost, by the fraction of idle time that recording Python functions adds."""
+    """Reduce each case's value by the fraction of idle time that recording Python functions adds; keep `explained`."""
     left = 1 - _share_of_profiler(evidence, causes)
     for case in cases:
         yield replace(case, value=case.value * left)
@@ -130,8 +131,8 @@ def _share_of_profiler(evidence: RankEvidence, causes: Sequence[str]) -> float:
     """Estimate what fraction of the idle time with these causes is due to the profiler.
 
     The profiler's overhead in operators lengthens the idle time that operators cause; its overhead in Python lengthens
-    the idle time that Python causes. If the overhead for the other causes is longer than the other causes' idle time,
-    the excess is attributed to `causes`, because it also delays the host.
+    the idle time that Python causes. If the overhead in operators is longer than the idle time that operators cause, the
+    excess also delays the host, so it counts as overhead in Python. The same applies the other way round.
     """
     idle_ns, added_ns = _idle_ns(evidence, causes), _added_ns(evidence, causes)
     others = [(_added_ns(evidence, other), _idle_ns(evidence, other)) for other in _ADDED_NS if other != causes]
@@ -140,7 +141,7 @@ def _share_of_profiler(evidence: RankEvidence, causes: Sequence[str]) -> float:
 
 
 def _added_ns(evidence: RankEvidence, causes: Sequence[str]) -> int:
-    """Estimate the profiler's overhead in the events with these causes; 0 if no Python functions were recorded."""
+    """Estimate the profiler's overhead in the events of `_ADDED_NS[causes]`; 0 if no Python functions were recorded."""
     if not records_python(evidence.rank_trace):
         return 0
     return sum(ns * evidence.event_counts.get(int(kind), 0) for kind, ns in _ADDED_NS[tuple(causes)].items())
@@ -151,10 +152,10 @@ def _idle_ns(evidence: RankEvidence, causes: Sequence[str]) -> int:
 
 
 def slow_recording(evidence: RankEvidence) -> Iterator[Case]:
-    """Yield a case for the idle time that recording Python functions adds, estimated as a share of each short idle interval.
+    """Yield a case for the idle time that recording Python functions adds.
 
-    Of a longer interval, only the first 0.1 ms counts: such an interval is separate work, which the profiler hardly
-    lengthens.
+    The added time is estimated as the same fraction of every idle interval with the same cause. An interval longer than
+    0.1 ms counts as 0.1 ms: it is separate work, which the profiler hardly lengthens.
     """
     short_ns = pl.min_horizontal(pl.col("end_ns") - pl.col("start_ns"), pl.lit(_LONG_NS))
     pieces = evidence.while_idle.with_columns(short_ns.alias("short_ns"))
@@ -237,8 +238,8 @@ def _updates_on_host(evidence: RankEvidence, ranges: pl.DataFrame, times: Interv
 def graph_breaks(evidence: RankEvidence) -> Iterator[Case]:
     """Yield a case for the idle time between the compiled regions of a step, if each step runs several regions.
 
-    After the last region, idle time counts only in functions whose names show that they resume after a graph break.
-    The case also includes the idle time within regions that earlier breaks cause (see `_between`).
+    After the last region of a step, the case includes idle time only in functions whose names show that they resume
+    after a graph break. Within a region, the case includes the idle time that earlier breaks cause (see `_between`).
     """
     regions = named_ranges(evidence, _BREAKS)
     names = evidence.rank_trace.texts(regions["name"])
@@ -259,8 +260,8 @@ def _between(evidence: RankEvidence, regions: Intervals) -> Intervals:
     """Return the graph breaks (the times between the regions of a step), and the idle time that they cause later.
 
     While the devices have queued work, a break delays the host, but the devices stay busy. They become idle later, when
-    the queue is empty. Therefore, the breaks also cause idle time within the following regions: at most as much as the
-    time for which the devices were busy during the breaks.
+    the queue is empty. The breaks therefore also cause idle time within the following regions. This idle time is at most
+    as long as the devices were busy during the breaks.
     """
     step = holding(intervals_of(evidence.steady), regions[0])
     same = np.flatnonzero((step[1:] == step[:-1]) & (step[1:] >= 0))
@@ -289,7 +290,7 @@ def _leads_ns(step: _Times, busy_ns: _Times, idle_ns: _Times) -> _Times:
 
 
 def _after_idle(idle: Intervals, length_ns: _Times) -> _Times:
-    """Return the times at which the total idle time since the beginning reaches each of these lengths.
+    """Return, for each length in `length_ns`, when the total idle time since the beginning reaches it.
 
     For a length that the total never reaches, return the end of the last idle interval.
     """
@@ -486,7 +487,7 @@ RULES = (
         threshold=100,
         unit="kernels (on a CPU: operators) per step of the optimizer",
         reason="A multi-tensor optimizer launches about 20 kernels for a group of parameters. If an optimizer launches 100 kernels, it "
-        "updates one tensor at a time. On a CPU, where this is the default, the optimizer must also take 5 % of the step.",
+        "updates one tensor at a time. On a CPU, this is the default, so an optimizer is reported only if it also takes 5 % of the step.",
         source="https://docs.pytorch.org/docs/stable/optim.html#algorithms",
         check=optimizer_not_fused,
         say=_say_optimizer,

@@ -28,15 +28,16 @@ _MANY_OF_A_MODULE = 32
 be lower than the limit for operators, because each layer of a deep model is its own module, even if the layers are
 identical."""
 _OF_SAME_LOOP, _FEWEST = 4, 16
-"""An operator counts as part of the most frequent operator's loop if it runs at least a quarter as often, and at least
-16 times."""
+"""An operator belongs to the same loop as the function's most frequent operator if it runs at least a quarter as often as
+that operator, and at least 16 times in one call of the function."""
 _SMALL_NS = 200_000
 """Longer operators spend most of their time computing, so a loop of them costs little more than one large operator."""
 _SHORT_NS = 100_000
 """Longer intervals of Python between two operators are separate work, not overhead of the loop."""
 
 _CELLS = r"^aten::(lstm|gru|rnn_tanh|rnn_relu)_cell$"
-"""Operators for one step of a sequence; modules that process the whole sequence are faster, however long a step takes."""
+"""Operators that process one step of a sequence. A module that processes the whole sequence at once is faster, even if each
+step takes long."""
 _SAVED_BY_SEQUENCE = 0.5
 """Measured on a CPU: nn.LSTM instead of a loop of nn.LSTMCell (150 steps, batch 32, 128 wide) saves 27 % of a training step."""
 
@@ -55,7 +56,8 @@ _OPERATOR = [*_PLACE, "name"]
 def operator_loops(evidence: RankEvidence) -> Iterator[Case]:
     """Yield a case for each function that runs small operators in a loop, in jobs that compute on the host.
 
-    If functions were not recorded, only reads of single elements reveal a loop: other operators may come from many modules.
+    If Python functions were not recorded, only reads of single elements show that there is a loop. If another operator
+    runs many times, the reason may be that many modules call it.
     """
     pieces = outside_optimizers(evidence)
     if pieces.is_empty() or not evidence.computes_on_host:
@@ -67,7 +69,7 @@ def operator_loops(evidence: RankEvidence) -> Iterator[Case]:
 
 
 def _of_both(evidence: RankEvidence, over_operators: Case, over_modules: Case | None) -> Case:
-    """Combine a function's loops over operators and over modules into one case, described by the costlier loop."""
+    """Combine a function's case for operators with its case for modules; describe the loop that costs more."""
     if over_modules is None:
         return over_operators
     cases = sorted((over_operators, over_modules), key=lambda case: case.value, reverse=True)
@@ -175,7 +177,11 @@ def outside_optimizers(evidence: RankEvidence) -> pl.DataFrame:
 
 
 def _calls(evidence: RankEvidence, pieces: pl.DataFrame) -> pl.DataFrame:
-    """Return how often each function calls each operator: module, frame, name, call_count, median_ns, per_function."""
+    """Return how often each function calls each operator.
+
+    The columns are module, frame, name, call_count, median_ns and per_function (calls of the operator in one call of the
+    function).
+    """
     operators = pieces.filter((pl.col("cause") == "operator") & ~pl.col("name").str.starts_with(OF_AUTOGRAD))
     events = evidence.rank_trace.table("events", ["event_index", "name", "duration_ns"])
     own = operators.unique("event_index", keep="first", maintain_order=True).join(
@@ -192,9 +198,9 @@ def _calls(evidence: RankEvidence, pieces: pl.DataFrame) -> pl.DataFrame:
 
 
 def of_the_backward_pass(evidence: RankEvidence) -> pl.DataFrame:
-    """Return the events (event_index) that the backward pass runs without another Python function in between.
+    """Return the events (event_index) that the backward pass runs directly, not in a Python function that it calls.
 
-    DDP's copies are an example.
+    Examples are the copies that DDP makes.
     """
     known = host_ranges(evidence.rank_trace)
     is_python = (known.ranges["kind"] == EventKind.PYTHON_FUNCTION).to_numpy()
@@ -219,7 +225,7 @@ def _pieces_of_loop(pieces: pl.DataFrame, frame: str | None, looped: pl.DataFram
 
     - the loop converts Python numbers to tensors (`converts`);
     - functions were not recorded (`frame` is None);
-    - the operators in the loop take at least half of the time of all the function's operators.
+    - the operators in the loop take at least half of the time that all operators of the function take.
 
     In all other cases, the loop may be a small part of a training function, and most Python may run outside the loop.
     """

@@ -27,11 +27,12 @@ _FEWEST_STARTS = 3
 """With fewer late starts, the confidence is low, because work may have waited for something that was not recorded."""
 _MOST = 0.5
 _LATE_NS = 100_000
-"""Work that starts this long after its launch counts as late; with one process on a GPU, work starts within 20 µs."""
+"""Work is late if the device idles for this long between the launch of the work and its start. If only one process uses
+a GPU, work starts within 20 µs."""
 
 
 def late_starts(evidence: RankEvidence) -> Iterator[Case]:
-    """Yield a case for the idle intervals of at least 0.1 ms between the launch of work and its start."""
+    """Yield a case for the times in which a device idles for at least 0.1 ms between the launch of work and its start."""
     # Only the first kernel of a graph waits for the launch; the others wait for earlier kernels of the graph.
     launched = evidence.work.drop_nulls("launch_end_ns").sort("start_ns").unique("launch_index", keep="first")
     begins, ends = evidence.idle
@@ -100,7 +101,7 @@ def host_falls_behind(evidence: RankEvidence) -> Iterator[Case]:
 
 
 def _has_backlog(evidence: RankEvidence, device_ns: int) -> bool:
-    """Return whether the devices are busy for at least half of the time in steps that take at most `device_ns`."""
+    """Return whether the devices are busy at least half of the time, in the steps no longer than `device_ns`."""
     length_ns = pl.col("end_ns") - pl.col("start_ns")
     paced = union_of(evidence.steady.filter(length_ns <= device_ns))
     return covered_length(*intersection(evidence.busy, paced)) >= _MOST * covered_length(*paced)
@@ -182,7 +183,7 @@ _KINETO = "https://docs.nvidia.com/cupti/api/structCUpti__ActivityOverhead3.html
 RULES = (
     Rule(
         "late_starts",
-        "idle time before work that starts at least 0.1 ms after its launch",
+        "idle time of at least 0.1 ms between the launch of work and its start",
         threshold=0.05,
         unit=OF_THE_STEP,
         reason="If only one process uses a GPU, work starts within 20 µs of the launch; processes that share a GPU take turns of 2 ms.",
@@ -195,8 +196,8 @@ RULES = (
     ),
     Rule(
         "host_falls_behind",
-        "a host that is slower than the devices but does not delay them yet, because they still work off a backlog: "
-        "its shortest step, excluding waits for devices, is longer than a step of the devices",
+        "a host that will delay the devices as soon as they have finished their backlog: the host's shortest step, "
+        "without its waits for devices, is longer than the devices' median step",
         threshold=FALLS_BEHIND,
         unit="times the length of the devices' step",
         reason="In the long run, the slower of host and device sets the pace. Even with equal work, steps may differ by up to a quarter.",
@@ -212,7 +213,7 @@ RULES = (
         "idle time in which the profiler requests buffers or does other work of its own",
         threshold=0.05,
         unit=OF_THE_STEP,
-        reason="If this work takes less than 5 % of a step, it changes step times less than they vary anyway.",
+        reason="If this work takes less than 5 % of a step, it matters less than the normal variation between steps.",
         source=_KINETO,
         check=profiler_overhead,
         say=_say_profiler,
