@@ -9,7 +9,7 @@ ALIGNED_CLOCKS = "aligned clocks"
 SHORTEST_DURATION = "shortest duration"
 
 LARGEST_CLOCK_ERROR = 0.1
-"""Times on clocks of different hosts are compared only if the error is at most this fraction of the transfer time."""
+"""Times on clocks of different hosts are compared only if their error is at most this fraction of the transfer time."""
 
 _DURATION = pl.col("end_ns") - pl.col("start_ns")
 _START, _END = pl.col("aligned_start_ns"), pl.col("aligned_end_ns")

@@ -28,7 +28,7 @@ Exchange = Literal["in turn", "ring", "undecided", "unknown"]
 """The order in which the ranks of a group send and receive.
 
     in turn    in a step, ranks mostly send only after receiving, like all pipeline stages except the first
-    ring       three or more ranks; each receives, and sends to exactly one rank, mostly before it receives
+    ring       three or more ranks that all send and receive; each sends to only one rank, mostly before it receives
     undecided  either `in turn` or `ring`: two ranks send to each other at once, or ranks in a circle send one after
                the other
     unknown    no send or receive is known
@@ -46,7 +46,7 @@ _NAMES = tuple(
     )
 )
 _PART_OF = {"dp": {"fsdp"}, "cp": {"fsdp", "dp"}, "ep": {"fsdp", "dp", "tp"}}
-"""For each axis, the axes that take its place if a description matches the patterns of both.
+"""For each axis, the axes that have precedence over it if a description matches the patterns of both.
 
 `mesh_dp_shard` matches the patterns of dp and fsdp, but names only the axis fsdp. "data parallel with context parallel"
 and "expert data parallel" name only dp.
@@ -76,12 +76,11 @@ _SETUP = frozenset({"barrier", "broadcast", "gather", "scatter", "unknown"})
 
 MOST_BESIDE_GRADIENTS = 0.05
 LEAST_OF_LAYERS = 0.25
-"""Which fraction of the all-reduced bytes a group requests in the forward pass: at most the first value if the group is
-data parallel, and at least the second value if it is tensor parallel.
+"""Limits for the fraction of its all-reduced bytes that a group requests in the forward pass.
 
-Tensor parallel ranks request about half of these bytes in the forward pass, or a third with activation checkpointing.
-Data parallel ranks reduce gradients in or after the backward pass; in the forward pass, they reduce at most a few small
-tensors.
+In a data parallel group, the fraction is at most the first value: the ranks reduce gradients in or after the backward
+pass; in the forward pass, they reduce at most a few small tensors. In a tensor parallel group, the fraction is at least
+the second value: it is about a half, or a third with activation checkpointing.
 """
 
 
@@ -146,8 +145,8 @@ def axis_of_use(use: Use) -> Axis:
                                     tp if many bytes are requested in the forward pass; else dp or tp
 
     A group with several kinds of communication has one axis for each kind. A recommender, for example, exchanges the
-    rows of its embedding tables and reduces gradients among the same ranks. In a group that also has all_gather or
-    reduce_scatter, all-reduces get a separate axis only if DDP requests them.
+    rows of its embedding tables and reduces gradients among the same ranks. If a group uses all_gather or
+    reduce_scatter besides all_reduce, its all-reduces get a separate axis only if DDP requests them.
     """
     purposes = _purposes(use)
     if not purposes:
@@ -200,8 +199,8 @@ def axes_of_groups(groups: pl.DataFrame, uses: Mapping[int, Use]) -> dict[int, A
     share one axis:
 
     - If the descriptions of groups of this size and stride name exactly one axis, the other groups have the same axis.
-    - If the descriptions name no axis or several axes, the shared axis is the one that fits the collectives of the
-      groups without a named axis.
+    - If the descriptions name no axis or several axes, the shared axis is inferred from the collectives of the groups
+      whose descriptions name no axis.
 
     The default group is `world` if the job has other axes; otherwise it gets an axis like any other group.
 

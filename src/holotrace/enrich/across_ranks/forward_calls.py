@@ -29,7 +29,7 @@ _BEFORE_ALL = np.iinfo(np.int64).min
 def in_forward(rank_trace: RankTrace, asked_ns: pl.Series) -> pl.Series:
     """Return whether the host requests each call in a forward pass.
 
-    A request is in a forward pass if no backward pass is running at this time, and one begins later in the same step.
+    A request is in a forward pass if no backward pass is running at this time, but one begins later in the same step.
 
     Args:
         rank_trace: the rank.

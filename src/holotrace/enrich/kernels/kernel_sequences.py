@@ -13,14 +13,14 @@ _BETWEEN_IDS = ","
 
 
 def sequences(kernels: pl.DataFrame, by: str) -> pl.DataFrame:
-    """Join the kernels of each owner, such as a call, into a sequence in the order of the rows.
+    """Join the kernels of each owner (for example, of each call) into one sequence, in the order of the rows.
 
     Args:
         kernels: one row for each kernel; columns: name (string id), kernel_ns, and the column that `by` names.
         by: name of the column that identifies the owner of each kernel.
 
     Returns:
-        One row for each owner, in the order of their first kernels, with the owner's column and
+        One row for each owner, in the order of the owners' first kernels, with the column that `by` names and:
 
         sequence      str    string ids, joined by commas
         kernel_count  int64

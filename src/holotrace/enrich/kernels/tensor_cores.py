@@ -3,9 +3,13 @@
 The profiler does not record which cores a kernel uses. The name of a kernel often shows its cores, but in words that
 change with every generation of hardware and libraries. A table of rules lists these words with their sources. The first
 rule that matches decides: the user's rules come first, then the rules of the file that `HOLOTRACE_TENSOR_CORE_RULES`
-names, then `RULES`. If no rule matches, the cores are unknown if the name contains a word for matrix products, such as
-`gemm`. Otherwise, a kernel is assumed to use ordinary cores if it communicates or moves memory, or if its name suggests
-other work. For all other kernels, the cores are unknown.
+names, then `RULES`.
+
+If no rule matches, the cores depend on the kernel's name and work:
+
+- They are unknown if the name contains a word for matrix products, such as `gemm`.
+- Otherwise, they are ordinary cores if the kernel communicates or moves memory, or if its name suggests other work.
+- Otherwise, they are unknown.
 """
 
 from __future__ import annotations
@@ -37,7 +41,7 @@ SCANNED_LENGTH = 8_000
 """At most this many characters of a name are searched, because some patterns take quadratic time."""
 
 _REMEMBERED_NAMES = 4_096
-"""Number of names whose answers are cached, because all ranks of a job run the same kernels."""
+"""Number of kernel names whose answers are cached; the cache helps because all ranks of a job run the same kernels."""
 
 _USES: dict[Cores, bool | None] = {"tensor": True, "ordinary": False, "unknown": None}
 
@@ -50,7 +54,7 @@ class Rule:
     """A pattern of kernel names, and the cores that matching kernels use.
 
     pattern  regular expression, searched for in the whole name, because template arguments may name the instruction
-    cores    "tensor" for tensor or matrix cores, "ordinary" for other cores, "unknown" if the name does not show it
+    cores    "tensor" for tensor or matrix cores, "ordinary" for other cores, "unknown" if the name does not show which
     reason   where such names come from
     """
 
@@ -177,7 +181,7 @@ RULES: tuple[Rule, ...] = (
         r"(^|::|\s)(Batch|Single)DecodeWith\w{0,99}KVCacheKernel|(^|::|\s)paged_attention_v[12]_(reduce_)?kernel|"
         r"(^|::|\s)(single|masked)_query_(cached_kv|multihead)_attention|masked_multihead_attention_kernel",
         "ordinary",
-        "attention of one token multiplies vectors: FlashInfer's decode, vLLM's paged_attention_v1 and v2; "
+        "attention of one query token, without matrix products: FlashInfer's decode, vLLM's paged_attention_v1 and v2; "
         "https://github.com/vllm-project/vllm/blob/main/csrc/attention/attention_kernels.cuh",
     ),
     Rule(
@@ -289,8 +293,11 @@ RULES: tuple[Rule, ...] = (
 )
 """The rules that come with holotrace; the first that matches decides.
 
-If no rule matches, the cores are unknown if the name contains one of `_PRODUCTS`. Otherwise, kernels that move or send
-data, and kernels whose name contains one of `_NO_PRODUCTS`, use ordinary cores. For all others, the cores are unknown.
+If no rule matches, the cores depend on the kernel's name and work:
+
+- They are unknown if the name contains one of `_PRODUCTS`.
+- Otherwise, they are ordinary cores if the kernel moves or sends data, or if its name contains one of `_NO_PRODUCTS`.
+- Otherwise, they are unknown.
 """
 
 PLUGIN_OPERATORS = (
@@ -364,7 +371,7 @@ def active_rules() -> tuple[Rule, ...]:
 
 
 def kernel_answers(rank_trace: RankTrace, answer: Answer) -> pl.DataFrame:
-    """Return the columns of `uses_tensor_cores`, as `answer` decides; it is called once for each distinct name."""
+    """Call `answer` once for each distinct kernel name, and return the columns of `uses_tensor_cores`."""
     rows = device_rows(rank_trace).filter(pl.col("kind") == EventKind.KERNEL)
     kernels = rows.select("event_index", "name").sort("event_index")
     distinct = kernels["name"].unique()
@@ -402,7 +409,7 @@ def _by_work(name: str, kind_of: Callable[[str], KernelKind | None]) -> bool | N
 
 
 def _scanned(name: str) -> str:
-    """Return the part of a name in which patterns are searched; the name is demangled if possible."""
+    """Return the text in which patterns are searched: the beginning of the kernel name, demangled if possible."""
     readable = demangled(name)
     return (readable if "(" in readable or not name.startswith("_Z") else name)[:SCANNED_LENGTH]
 

@@ -35,9 +35,10 @@ def blocks_in_window(events: pl.DataFrame, window: TimeWindow) -> pl.DataFrame:
 
 
 def memory_blocks(events: pl.DataFrame) -> pl.DataFrame:
-    """Return which events allocated and released each block of memory, given all or some of `memory_events`.
+    """Return which events allocated and released each block of memory.
 
-    A free releases the block that was last allocated at the same address on the same device.
+    `events` are all or some rows of `memory_events`. A free releases the block that was last allocated at the same
+    address on the same device.
 
     Returns:
         Rows of `events`:
@@ -59,8 +60,8 @@ def changes_by_address(events: pl.DataFrame, keys: Sequence[str]) -> pl.DataFram
 
         row                        uint32  row of the event in `events`
         is_allocation              bool
-        allocated                  uint32  row of the previous event with the same keys; null if it is no allocation
-        is_followed_by_allocation  bool    whether the next event with the same keys is an allocation; null if none
+        allocated                  uint32  row of the previous event with the same keys; null unless it is an allocation
+        is_followed_by_allocation  bool    whether the next event with the same keys allocates; null if none follows
     """
     is_allocation, row = pl.col("change_bytes") > 0, pl.col("row")
     known = events.with_row_index("row").filter(pl.col("address").is_not_null() & (pl.col("change_bytes") != 0))

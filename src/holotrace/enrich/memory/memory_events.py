@@ -59,16 +59,16 @@ def memory_events(rank_trace: RankTrace) -> pl.DataFrame:
 
         event_index      uint32
         track_id         uint32  the thread that allocated or freed
-        device_type      str     as in PyTorch: cpu, cuda (also for HIP), xpu …; the number if the type is unknown;
-                                 `?` if not recorded
+        device_type      str     PyTorch's name, such as cpu, xpu or cuda (also for HIP); the recorded number if the
+                                 name is unknown; `?` if not recorded
         device           int32   -1 for the CPU
         device_number    int64   c10::DeviceType as in the file, where HIP is 6; null if not recorded
         time_ns          int64
         change_bytes     int64   negative if memory was freed
         address          uint64  null if not recorded
         total_allocated  int64   as in the file; null if not recorded
-        allocated_bytes  int64   after the event
-        reserved_bytes   int64   after the event; null if not recorded
+        allocated_bytes  int64   total allocated memory after the event
+        reserved_bytes   int64   total reserved memory after the event; null if not recorded
     """
     when = event_ranges(rank_trace, (EventKind.MEMORY,), ["event_index", "start_ns", "track_id"])
     joined = when.hstack(of_events(rank_trace.table("memory"), when["event_index"])).drop_nulls("bytes")
@@ -100,7 +100,7 @@ def nodes_of_memory_events(rank_trace: RankTrace) -> Rows:
 
 
 def _total() -> pl.Expr:
-    """Return the total after each event of one device: from the file or, if it has none, the sum of the changes."""
+    """Return the total after each event of one device: as recorded or, if not recorded, computed from the changes."""
     total = pl.col("change_bytes").cum_sum()
     known_before = pl.min_horizontal(total.min(), 0)
     return pl.when(pl.col("total_allocated").is_null().any()).then(total - known_before).otherwise("total_allocated")

@@ -28,8 +28,8 @@ class Arguments:
     recorded   `flops` and `bytes` of a generated kernel, as the compiler recorded them
     sums       sums over the requests of an inference step: `c_sqsk`, …
     related    other operators that the rule reads; see `Rule.reads`
-    product_count  number of tensor-core kernels that this call itself launched, given only to rules that read the
-                   forward call; otherwise, or if unknown, None
+    product_count  number of tensor-core kernels that this call itself launched; None if it is unknown, or if the
+                   call's rule does not read the forward operator
     """
 
     operator: str
@@ -176,7 +176,7 @@ class Arguments:
         return listed if all(0 < factor < inf for factor in listed) else []
 
     def _is_sparse(self, index: int) -> bool:
-        """Whether a tensor is sparse, which an empty list of strides shows.
+        """Whether a tensor is sparse: the profiler records an empty list of strides for sparse tensors.
 
         The packed tensors of oneDNN also have empty lists of strides, so no input of an mkldnn operator is treated as
         sparse.

@@ -15,8 +15,8 @@ Work = Literal["matrix", "vector", "copy"]
 class Cost:
     """The smallest numbers of operations and bytes that one call needs.
 
-    flops         operations on elements, including additions of a bias; under a causal mask, only half of the
-                  operations of a square product; None if unknown
+    flops         operations on elements, including additions of a bias; pairs of query and key that a causal mask hides
+                  do not count; None if unknown
     bytes         bytes that any implementation has to read and write: every input and output once; None if unknown
     work          see `Work`; None if unknown
     precision     element type of the arithmetic, such as `bfloat16`; None if unknown

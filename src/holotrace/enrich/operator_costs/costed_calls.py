@@ -1,8 +1,8 @@
-"""Find the operator calls that cause the work of a rank, with the cost and the time of each call.
+"""Find the operator calls that launched device work or did work on the host, with their costs and times.
 
 On a rank with a device, these calls launched kernels, copies or memsets. The time of a call is then the time in which
-any of its device work ran. On a rank without a device, these calls did work on the host themselves, and their time is
-their self time.
+any of its device work ran. On a rank without a device, these calls did work on the host. The time of a call is then its
+self time, plus the self time of the calls inside it that have no row of their own in the result.
 """
 
 from __future__ import annotations
@@ -153,7 +153,7 @@ def _longest(names: pl.Series, lengths: _Rows, group: _Rows, count: int) -> pl.S
     np.maximum.at(longest, group, lengths)
     at = np.flatnonzero(lengths == longest[group])
     chosen = np.zeros(count, np.int64)
-    chosen[group[at[::-1]]] = at[::-1]  # in reverse order: of equally long rows, the first is written last and stays
+    chosen[group[at[::-1]]] = at[::-1]  # written in reverse: the first of equally long rows wins
     return names.gather(pl.Series(chosen))
 
 
@@ -188,7 +188,7 @@ def _known_rules(rank_trace: RankTrace) -> dict[str, Rule | None]:
 
 
 def _rules_of(rank_trace: RankTrace, stacks: pl.DataFrame) -> tuple[_Bools, _Bools]:
-    """Return whether each call has a rule, and whether the rule's cost includes the calls inside."""
+    """Return which calls have a rule, and which calls have a rule whose cost includes the calls inside them."""
     names, known = called_names(rank_trace), _known_rules(rank_trace)
     rules = [known[text] for text in rank_trace.texts(names)]
     is_operator = (stacks["kind"] == EventKind.CPU_OP).to_numpy()
@@ -201,13 +201,14 @@ def _rules_of(rank_trace: RankTrace, stacks: pl.DataFrame) -> tuple[_Bools, _Boo
 
 
 def _calls_itself(rank_trace: RankTrace, stacks: pl.DataFrame, is_whole: _Bools) -> _Bools:
-    """Return whether each call, or a call inside it, contains another call of the same operator.
+    """Return which calls call their own operator again, or contain a call that does.
 
-    All matrix products count as the same operator here.
+    There are two such cases. In both of them, the inner call does the work.
 
-    An operator on a DTensor is recorded with the shapes of the whole tensor, and then calls itself on this rank's
-    shard. In `torch.vmap`, an operator is recorded with the shapes of one example, and then calls itself on the whole
-    batch; a matrix product may call another matrix product instead. In both cases, the inner call does the work.
+    - An operator on a DTensor is recorded with the shapes of the whole tensor, and then calls itself on this rank's
+      shard.
+    - In `torch.vmap`, an operator is recorded with the shapes of one example, and then calls itself on the whole batch.
+      A matrix product may call another matrix product instead, so all matrix products are treated as one operator.
     """
     parent, name, whole = stacks["parent_row"].to_numpy(), stacks["name"].to_numpy(), np.flatnonzero(is_whole)
     around = nearest_above(parent, is_whole, whole)
@@ -224,7 +225,7 @@ def _calls_itself(rank_trace: RankTrace, stacks: pl.DataFrame, is_whole: _Bools)
 def _with_products_as_one(rank_trace: RankTrace) -> _Rows:
     """Return a number for each string id: -1 for the names of matrix products, and the string id itself for all others.
 
-    `torch.vmap` converts the matrix products into each other.
+    `torch.vmap` may replace one kind of matrix product by another.
     """
     names = called_names(rank_trace)
     products = names.filter(rank_trace.texts(names).is_in(_PRODUCTS))
@@ -236,7 +237,7 @@ def _with_products_as_one(rank_trace: RankTrace) -> _Rows:
 def _calls_on_host(rank_trace: RankTrace) -> pl.DataFrame:
     """Return the calls that do work on the host.
 
-    The time of a call includes the times of those calls inside it that have no row of their own in the result.
+    If a call inside another call has no row of its own in the result, the outer call's time includes its time.
     """
     stacks = call_stacks(rank_trace)
     is_operator = (stacks["kind"] == EventKind.CPU_OP).to_numpy()
@@ -273,7 +274,7 @@ def _calls_on_host(rank_trace: RankTrace) -> pl.DataFrame:
 
 
 def _leaves_to_inner(parent: _Rows, is_operator: _Bools, with_rule: _Rows) -> _Bools:
-    """Return whether each call contains a call with a rule; `_calls_on_host` then returns only the inner call."""
+    """Return which calls contain a call that has a rule; `_calls_on_host` drops them and keeps the inner calls."""
     leaves = np.zeros(len(parent), np.bool_)
     above = nearest_above(parent, is_operator, with_rule)
     while len(above):
@@ -285,9 +286,10 @@ def _leaves_to_inner(parent: _Rows, is_operator: _Bools, with_rule: _Rows) -> _B
 
 
 def _numbered(rank_trace: RankTrace, calls: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame, RelatedOperators]:
-    """Assign the number of its key to each call; calls with the same key have the same cost.
+    """Assign a key to each call; calls with the same key have the same cost.
 
-    Return the calls with these numbers, the keys, and the other operators that the rules of the calls read.
+    Return three values: the calls with the numbers of their keys; the keys; the other operators that the calls' rules
+    read.
     """
     stacks, rows = call_stacks(rank_trace), calls["row"].to_numpy()
     event_index = gathered(stacks["event_index"], rows)
@@ -316,7 +318,7 @@ def _numbered(rank_trace: RankTrace, calls: pl.DataFrame) -> tuple[pl.DataFrame,
 
 
 def _related(rank_trace: RankTrace, stacks: pl.DataFrame, rows: _Rows) -> tuple[RelatedOperators, pl.Series]:
-    """Return the operators that the calls' rules read, and which calls have a rule that reads the forward operator."""
+    """Return the operators that the calls' rules read, and whether each call's rule reads the forward operator."""
     numbers = pl.Series("related", [None], dtype=pl.UInt32).new_from_index(0, len(rows))
     lists: list[tuple[tuple[str | None, ...], ...]] = []
     of_forward = pl.Series([False]).new_from_index(0, len(rows))
@@ -331,9 +333,9 @@ def _related(rank_trace: RankTrace, stacks: pl.DataFrame, rows: _Rows) -> tuple[
 
 
 def _read(rank_trace: RankTrace, stacks: pl.DataFrame, rows: _Rows, reads: str) -> pl.Series:
-    """Return whether each call's rule reads related operators of one kind.
+    """Return whether each call's rule reads related operators of the kind `reads`.
 
-    `reads` is that kind: "inside" (the operators inside the call) or "forward" (its forward operator).
+    The kind is "inside" (the operators inside the call) or "forward" (the forward operator of a backward call).
     """
     names, known = called_names(rank_trace), _known_rules(rank_trace)
     rules = [known[text] for text in rank_trace.texts(names)]
@@ -414,7 +416,7 @@ def _cost(  # noqa: PLR0913 -- the columns of a key
 def _arguments(
     name: str | None, dims: str | None, types: str | None, values: str | None, strides: str | None = None
 ) -> Arguments:
-    """Parse the inputs of a call from the texts in the file."""
+    """Parse the inputs of a call from their texts in the trace file."""
     return Arguments(
         name or "",
         tuple(recorded_list(dims)),

@@ -48,8 +48,8 @@ class Predictions(NamedTuple):
 def predictions(evidence: RankEvidence, cases: Sequence[tuple[Rule, Case, Claim]]) -> Predictions:
     """For each of the rank's costliest cases, replay a step without the cause of the case.
 
-    The saved time of a case is None if the case is not one of the costliest or has no `change`. The saved times of all
-    cases are None if an unchanged replay does not reproduce the step.
+    The saved time of a case is None if the case is not one of the costliest or has no `change`. All saved times
+    are None if a replay without any change takes clearly more or less time than the recorded step.
     """
     saved: list[float | None] = [None] * len(cases)
     rows = [row for row, (_, case, claim) in enumerate(cases) if case.change is not None and claim.claimed_ns > 0]
@@ -64,11 +64,12 @@ def predictions(evidence: RankEvidence, cases: Sequence[tuple[Rule, Case, Claim]
 
 
 def in_mean_step(evidence: RankEvidence, case: Case, saved_ns: float, end_ns: int) -> float:
-    """Return how much a case saves in the mean step, if it saves `saved_ns` in the replayed step that ends at `end_ns`.
+    """Return a case's saving in the mean step, estimated from its saving in the replayed step, `saved_ns`.
 
     A cause may cost more in some steps than in others. Therefore, the saving is multiplied by the time that the case
-    explains in the mean step, and divided by the time that it explains in the replayed step, but at most doubled. If
-    the replay saves more than the case explains in the replayed step, the excess is added unchanged.
+    explains in the mean step, divided by the time that it explains in the replayed step. This factor is at most 2. If
+    the replay saves more time than the case explains in the replayed step, only the explained time is multiplied; the
+    rest of the saving is added as it is. The replayed step is the one that ends at `end_ns`.
     """
     replayed = evidence.steady.filter(pl.col("start_ns") < end_ns, pl.col("end_ns") >= end_ns)
     here_ns = covered_length(*intersection(case.explained, union_of(replayed)))
@@ -101,7 +102,7 @@ def _saved_ns(step: _Step, changes: Sequence[Change | None]) -> float | None:
 
 
 def _changed(step: _Step, replay: Replay, change: Change) -> Replay | None:
-    """Apply a change to the step, including its Python functions; None if the change selects no event."""
+    """Apply a change to the events and Python functions of the step; return None if it selects none of them."""
     after = None
     with suppress(InvalidOptionError):
         after = changed(step.graph, replay, change)

@@ -1,4 +1,4 @@
-"""Drop the cases that a replay refutes: without their cause, the step is hardly shorter."""
+"""Drop the cases that a replay refutes: if their cause is removed, the replayed step is hardly shorter."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _REFUTED = 0.05
 
 
 def may_apply(rule: Rule, case: Case) -> bool:
-    """Return whether a case reaches the threshold, or may reach it if a replay adds `further` time to the case."""
+    """Return whether a case reaches the threshold, or may reach it once a replay adds intervals of `case.further`."""
     return case.value >= rule.threshold or (case.further is not None and covered_length(*case.explained) > 0)
 
 
@@ -39,21 +39,20 @@ def upheld(evidence: RankEvidence, found: Sequence[tuple[Rule, Case]]) -> list[t
             _is_idle(evidence, whole) and _is_refuted(evidence, rule, claim, saved_ns)
         ):
             if saved_ns is not None and predicted.end_ns is not None:
-                # Scale the saving to the mean step with the intervals of `case`, not of `whole`: `whole` adds the
-                # earliest intervals of `case.further`, so they lie in the first steps, although any step may have
-                # lost this time.
+                # Pass `case`, not `whole`: the intervals that `whole` adds are the earliest ones of `case.further`.
+                # They lie in the first steps, although any step may have lost this time.
                 saved_ns = in_mean_step(evidence, case, saved_ns, predicted.end_ns)
             kept.append((rule, whole, saved_ns))
     return kept
 
 
 def _is_certain(evidence: RankEvidence, case: Case, claim: Claim, saved_ns: float | None) -> bool:
-    """Return whether to ignore a replay: it saves less than the claimed time, but the case is certain."""
+    """Return whether to ignore a replay: the case is certain, but the replay saves less than the case claims."""
     return saved_ns is not None and case.is_certain and saved_ns * evidence.step_count < claim.claimed_ns
 
 
 def _with_further(evidence: RankEvidence, case: Case, saved_ns: float | None) -> Case:
-    """If the replay saves more than `case.explained`, add the earliest intervals of `case.further` to it."""
+    """If the replay saves more than the case explains, add the earliest intervals of `case.further` to the case."""
     if case.further is None or saved_ns is None:
         return case
     further = difference(case.further, case.explained)
@@ -80,8 +79,9 @@ def _is_idle(evidence: RankEvidence, case: Case) -> bool:
 def _is_refuted(evidence: RankEvidence, rule: Rule, claim: Claim, saved_ns: float | None) -> bool:
     """Return whether a replay without the cause saves almost nothing; if so, the time must have another cause.
 
-    If the rule's threshold is a share of the step, a saving below half of it also counts as almost nothing. This does
-    not apply if Python functions were recorded, because recording them slows the host, which hides part of the cost.
+    Almost nothing is less than 5 % of the claimed time. If the rule's threshold is a share of the step, a saving of
+    less than half this share is almost nothing, too, unless Python functions were recorded: recording them slows the
+    host, and the slower host hides part of the cost.
     """
     if saved_ns is None:
         return False

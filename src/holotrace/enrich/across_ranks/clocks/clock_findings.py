@@ -24,7 +24,7 @@ def findings_of(
 
 
 def _unknown(per_host: pl.DataFrame) -> Iterator[str]:
-    """List the clocks that could not be compared with the reference, and the reason."""
+    """List the clocks that could not be compared with the reference, grouped by the reason."""
     reference = _name(*per_host.row(0)[:2]) if len(per_host) else ""
     others = per_host.slice(1).filter(pl.col("offset_ns").is_null())
     for is_met, reason in (
@@ -38,7 +38,7 @@ def _unknown(per_host: pl.DataFrame) -> Iterator[str]:
 
 
 def _divided_hosts(per_host: pl.DataFrame, contradictions: pl.DataFrame) -> Iterator[str]:
-    """List the hosts whose ranks share a host name but cannot share a clock."""
+    """List the hosts whose ranks have different clocks, although their host name is the same."""
     divided = per_host.filter(pl.col("rank").is_not_null())["host"].unique()
     for host, count, largest_ns in contradictions.filter(pl.col("host").is_in(divided.implode())).iter_rows():
         yield (
@@ -51,7 +51,7 @@ def _jumped(jumps: pl.DataFrame) -> Iterator[str]:
     for host, rank, _, latest_ns, forward_ns in jumps.iter_rows():
         direction = "forward" if forward_ns > 0 else "back"
         yield (
-            f"The clock of {_name(host, rank)} jumped {direction} by {duration_text(abs(forward_ns))} some time "
+            f"The clock of {_name(host, rank)} jumped {direction} by {duration_text(abs(forward_ns))}, at some time "
             f"before it showed {latest_ns} ns; its times before and after the jump are compared separately."
         )
 

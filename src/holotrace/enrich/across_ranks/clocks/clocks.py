@@ -9,10 +9,11 @@ simultaneous on all ranks: see `holotrace.algorithms.clocks.lines`.
     offset      the estimate of x at some time
     half width  the distance from the estimate to the bound that is farther away: x is in
                 [offset - half width, offset + half width]
-    drift       how much faster than the host's clock the reference clock runs, in parts per 10^9
+    drift       how much faster the reference clock runs than the host's clock, in parts per 10^9
 
-The bounds are right if clocks run at constant rates and the calls are matched correctly. The time from the last rank's
-start to the first rank's end differs between calls; a half-width cannot be much smaller than the shortest such time.
+The bounds are right if clocks run at constant rates and the calls are matched correctly. In each call, some time passes
+between the start of the last rank and the end of the first rank. A half-width cannot be much smaller than the shortest
+such time of all calls.
 A jump that is smaller than the waits in nearby calls may look like drift; then the bounds can be wrong by the size of
 the jump.
 """
@@ -78,7 +79,7 @@ class Clocks(EqualByContent):
                       offset_at_ns          int64    the middle of the time range of these calls, on this clock
                       offset_ns             int64    value to add at offset_at_ns to get the time on the reference clock
                       half_width_ns         int64
-                      drift_ppb             float64  how much faster the reference clock runs
+                      drift_ppb             float64  how much faster the reference clock runs than this clock
                       drift_half_width_ppb  float64
 
                       Values are null if no calls connect the host to the reference, or if the calls bound its clock on
@@ -91,9 +92,9 @@ class Clocks(EqualByContent):
                                              before it, and the first known time after it
                       forward_ns              int64  negative if the clock was set back
     reference         host and, if it has its own clock, rank
-    closure_error_ns  If the compared hosts form a cycle, the offset between two of its hosts can be measured directly,
-                      and also computed along the rest of the cycle. This value is the median difference between the
-                      two results, for the cycle with the largest median; null if there is no cycle.
+    closure_error_ns  If calls connect hosts in a cycle (A to B, B to C, C to A), the offset between A and B can be
+                      measured directly, and also computed through C. This value is the median difference between the
+                      two results, for the cycle with the largest median; None if there is no cycle.
     dropped_count     number of instances that were dropped because they contradict other instances
     findings          sentences that report unknown, doubtful or contradictory clocks
     """
@@ -164,8 +165,8 @@ class WholeCorrection(NamedTuple):
 class ClockModel(NamedTuple):
     """The fitted clocks.
 
-    fit        lines and bounds, relative to `base_ns`
-    base_ns    for each clock, the time that its times are relative to
+    fit        lines and bounds, fitted after `base_ns` was subtracted from all times
+    base_ns    for each clock, the value to subtract from its times
     reference  number of the reference clock
     of_ranks   one row per rank and clock: rank, clock, and from_ns and to_ns, the window in which its line applies
     """
@@ -241,7 +242,10 @@ def clocks(calls: pl.DataFrame, hosts: Mapping[int, str]) -> Clocks:
 
 
 class _Owners(NamedTuple):
-    """The owner of each clock (a host, or one rank if its host's ranks share no clock), and the clock of each rank."""
+    """The owner of each clock, and the clock of each rank.
+
+    The owner is a host or, if the ranks of the host have different clocks, one rank.
+    """
 
     names: list[tuple[str, int | None]]
     clock_of_rank: dict[int, int]
@@ -273,7 +277,7 @@ def _without_mismatches(waiting: pl.DataFrame, check: HostCheck) -> pl.DataFrame
 
 
 def _dropped_count(compared: OfClocks, fitted: Fit) -> int:
-    """Return the number of operations that lost a participant because its times contradict other operations."""
+    """Return the number of operations with a dropped participant, whose times contradict those of other operations."""
     return len(np.unique(compared.participants.operation[fitted.clock_of_row == DROPPED]))
 
 
@@ -302,9 +306,9 @@ def _windows(model: ClockModel, spans: pl.DataFrame) -> pl.DataFrame:
     """Return each line of the clocks with the window (from_ns to to_ns) in which it may apply.
 
     A clock jumps at an unknown time between the last call before the jump and the first call after it. The windows of
-    both lines overlap between these calls; for times in the overlap, it is unclear which line applies. If d is
-    the time that all compared calls span, the first window begins d before the first of the clock's calls, and the last
-    window ends d after the last one. The window of a clock that never jumped is unlimited.
+    both lines overlap between these calls; for times in the overlap, it is unclear which line applies. Let d be the
+    time from the first to the last compared call of the job. The first window of a clock begins d before the clock's
+    first call, and its last window ends d after its last call. A clock that never jumped has one window without limits.
     """
     ordered = spans.sort("source", "clock")
     beside = ordered.with_columns(
@@ -324,7 +328,13 @@ def _windows(model: ClockModel, spans: pl.DataFrame) -> pl.DataFrame:
 
 
 def _on_line_of(model: ClockModel, beside: pl.DataFrame, which: str) -> pl.Series:
-    """Convert times between the clock before a jump and the clock after it; null if unknown."""
+    """Return the time at which the window of each line begins (`which` is "earlier") or ends ("later").
+
+    A window begins at the last call before a jump, and ends at the first call after the next jump. These two calls were
+    recorded before or after the line applied, so their times are converted to what the clock would show on this line.
+    The half-widths of both lines extend the window, so it is never too short. The result is null if there is no such
+    jump, or if an offset is unknown.
+    """
     other = beside[which].fill_null(-1).to_numpy()
     at_ns = beside[f"{which}_ns"].fill_null(0).to_numpy()
     there, here = model.correction(other, at_ns), model.correction(beside["clock"].to_numpy(), at_ns)
@@ -368,7 +378,10 @@ def _per_host(model: ClockModel, owners: _Owners, spans: pl.DataFrame) -> pl.Dat
 
 
 def _jumps(model: ClockModel, owners: _Owners, spans: pl.DataFrame) -> pl.DataFrame:
-    """Return `Clocks.jumps`; when a clock jumps forward, the value to add to its times decreases by the same amount."""
+    """Return `Clocks.jumps`.
+
+    If a clock jumps forward by d, the value to add to its times is smaller by d after the jump.
+    """
     following = spans.sort("source", "clock").with_columns(
         pl.col("clock", "last_ns").shift().over("source").name.prefix("before_")
     )

@@ -27,7 +27,7 @@ _FROM_TIMES = ("time", "stream_order")
 
 
 def waiting_calls(calls: pl.DataFrame) -> pl.DataFrame:
-    """Return the matched calls that limit how far clocks can differ, because ranks wait for each other in them.
+    """Return the matched calls in which ranks wait for other ranks, which limits how far their clocks can differ.
 
     Returns:
         Sorted by instance and rank, at least two rows per instance:
@@ -134,7 +134,7 @@ def contradictions_within_hosts(waiting: pl.DataFrame, hosts: Mapping[int, str])
 
 
 class OfClocks(NamedTuple):
-    """The participants of each operation, one per clock, with times relative to `base_ns` of the clock."""
+    """The participants of each operation, one per clock; `base_ns` of the clock is subtracted from their times."""
 
     participants: Participants
     base_ns: np.ndarray[tuple[int], np.dtype[np.int64]]

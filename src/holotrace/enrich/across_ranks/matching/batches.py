@@ -80,7 +80,7 @@ def _pairs(batched: pl.DataFrame) -> pl.DataFrame:
 
 
 def _components(count: int, first: npt.NDArray[np.int64], second: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-    """Return, for each node, the lowest number among the node itself and all nodes connected to it, also indirectly."""
+    """Return, for each node, the lowest number of a node in the same connected component."""
     labels = np.arange(count)
     while True:
         least = np.minimum(labels[first], labels[second])

@@ -165,8 +165,8 @@ def _in_order(operators: pl.DataFrame, calls: pl.DataFrame) -> npt.NDArray[np.in
 def _first_asked(asked_ns: npt.NDArray[np.int64], start_ns: npt.NDArray[np.int64]) -> int:
     """Return how many calls were requested before the recording began.
 
-    All later calls are paired with the operators in order, so the result is the smallest number for which no call
-    starts before its operator.
+    All other calls are paired with the operators in order. No call can start before its operator, so the result is the
+    smallest number of skipped calls for which no pair breaks this rule.
     """
     return int(np.max(np.searchsorted(start_ns, asked_ns) - np.arange(len(asked_ns)), initial=0))
 

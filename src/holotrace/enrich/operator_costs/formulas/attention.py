@@ -134,7 +134,7 @@ def joined_backward(  # noqa: PLR0913 -- positions of inputs
 
 
 def flash_3(arguments: Arguments) -> Cost:
-    """FlashAttention 3: as `paged` with a cache; else as `joined` if ends of sequences are given; else as `flash`."""
+    """FlashAttention 3: as `paged` with a key-value cache, as `joined` with `cu_seqlens_q`, otherwise as `flash`."""
     if arguments.is_given(5):
         message = "the call has a second query, which is multiplied by the values"
         raise UnknownCostError(message)
@@ -146,21 +146,21 @@ def flash_3(arguments: Arguments) -> Cost:
 
 
 def flash_3_backward(arguments: Arguments, ends: int, longest: int) -> Cost:
-    """FlashAttention 3: as `flash_backward`, or as `joined_backward` if ends of sequences are given."""
+    """FlashAttention 3: as `joined_backward` with `cu_seqlens_q`, otherwise as `flash_backward`."""
     if arguments.is_given(ends):
         return joined_backward(arguments, ends=ends, longest=longest, causal=16, window=17)
     return flash_backward(arguments, causal=16, window=17)
 
 
 def xformers_flash(arguments: Arguments) -> Cost:
-    """FlashAttention called by xFormers: as `flash`, or as `joined` if ends of sequences are given."""
+    """FlashAttention called by xFormers: as `joined` with `cu_seqlens_q`, otherwise as `flash`."""
     if arguments.is_given(3):
         return joined(arguments, ends=3, longest=6, causal=10, window=11, pages=(5, 14))
     return flash(arguments, causal=10, window=11)
 
 
 def xformers_flash_backward(arguments: Arguments) -> Cost:
-    """The gradient of `xformers_flash`. Input 0 is a boolean, and input 1 the gradient of the result."""
+    """The gradient of `xformers_flash`. Input 0 is a boolean, and input 1 is the gradient of the result."""
     if arguments.is_given(7):
         return joined_backward(arguments, ends=7, longest=9, causal=13, window=14, first=2)
     return flash_backward(arguments, causal=13, window=14, first=2)
@@ -193,10 +193,11 @@ def efficient(arguments: Arguments, ends: int = 4, mask: int = 9) -> Cost:
 
 
 def paged(arguments: Arguments, keys: int = 1) -> Cost:
-    """FLOPs: 2·H·(d + dv)·(pairs of query and key). In prefill, half of the pairs of a request's new tokens are masked.
+    """FLOPs: 2·H·(d + dv)·(unmasked pairs of query and key).
 
-    The sums over all requests come from the name of the inference engine's step. Bytes: queries and outputs of all new
-    tokens, and keys and values in the cache.
+    In prefill, the mask hides half of the pairs whose query and key are both new tokens of the same request. The sums
+    over all requests come from the name of the inference engine's step. Bytes: queries and outputs of all new tokens,
+    and keys and values in the cache.
     """
     _, heads, width = arguments.shape(0, 3)
     key_heads = arguments.shape(keys)[-2]
@@ -301,7 +302,7 @@ def _twice_visible_joined(
 
 
 def _is_causal(arguments: Arguments, index: int) -> bool:
-    """Whether the mask hides later keys from each query; its argument is a boolean or a type of mask (0: no mask)."""
+    """Whether the mask hides later keys from each query; input `index` is a boolean or a type of mask (0: no mask)."""
     text = arguments.text(index)
     if text not in {"", "False", "True", "0", "1", "2"}:
         message = f"argument {index} does not show whether the mask is causal: {text}"
@@ -310,12 +311,12 @@ def _is_causal(arguments: Arguments, index: int) -> bool:
 
 
 def _result_bytes(arguments: Arguments, index: int) -> int:
-    """Return the bytes per element of the result; if the inputs have 8 bits per element, the result has 16."""
+    """Return the bytes per element of the result; 8-bit inputs give a 16-bit result."""
     return max(2, arguments.element_bytes(index))
 
 
 def _masked(dense: int, sizes: Attention, arguments: Arguments, causal: int | None) -> int:
-    """Return the operations that remain after masking.
+    """Return the number of operations that remain after masking.
 
     `causal` is the index of the mask argument, which is a boolean or a type of mask (0: no mask); None if the operator
     has no such argument.

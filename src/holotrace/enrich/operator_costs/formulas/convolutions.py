@@ -50,7 +50,7 @@ def slow_convolution(arguments: Arguments) -> Cost:
 
 
 def convolution_backward(arguments: Arguments) -> Cost:
-    """FLOPs: one convolution per requested gradient (input, filter). Bytes: all that these convolutions read and write."""
+    """FLOPs: one convolution per requested gradient (input, filter). Bytes: what these convolutions read and write."""
     gradient, image, kernel = (arguments.shape(index) for index in range(3))
     mask = _mask(arguments, 10)
     transposed = arguments.flag(7)

@@ -46,7 +46,7 @@ def comparison(arguments: Arguments) -> Cost:
 
 
 def copy(arguments: Arguments) -> Cost:
-    """`destination, source`. FLOPs: 1, a conversion, for each element. Bytes: both tensors."""
+    """`destination, source`. FLOPs: 1 for each element (a conversion). Bytes: both tensors."""
     elements = arguments.elements(0)
     moved = elements * arguments.element_bytes(0) + arguments.bytes(1)
     return Cost(elements, moved, "copy", arguments.precision(0))
@@ -58,7 +58,7 @@ def fill(arguments: Arguments) -> Cost:
 
 
 def gated(arguments: Arguments) -> Cost:
-    """`activation(a)·b` of the input's halves a and b. FLOPs: 5 per element of the result. Bytes: input and result."""
+    """`activation(a)·b` for the input's two halves a and b. FLOPs: 5 per result element. Bytes: input and result."""
     elements = arguments.elements(0)
     moved = arguments.bytes(0) + arguments.bytes(1)
     return Cost(5 * elements, moved, "vector", arguments.precision(0))
@@ -94,7 +94,7 @@ def dropout(arguments: Arguments) -> Cost:
 
 
 def quantise_into(arguments: Arguments) -> Cost:
-    """`result, input, scale`. FLOPs: 2 for each element, a scaling and a conversion. Bytes: all three tensors."""
+    """`result, input, scale`. FLOPs: 2 for each element (a scaling and a conversion). Bytes: all three tensors."""
     moved = sum(map(arguments.bytes, (0, 1, 2)))
     return Cost(2 * arguments.elements(1), moved, "vector", arguments.precision(1))
 
@@ -120,7 +120,10 @@ def _scaled_sizes(arguments: Arguments) -> list[int]:
 
 
 def pad(arguments: Arguments) -> Cost:
-    """FLOPs: 1 for each element of the result. Bytes: input and result. Padding comes in pairs, last dimension first."""
+    """FLOPs: 1 for each element of the result. Bytes: input and result.
+
+    The padding argument lists two numbers (before, after) for each padded dimension, beginning with the last dimension.
+    """
     shape, padding = arguments.shape(0), arguments.numbers(1) or []
     if not padding or len(padding) % 2 or len(padding) // 2 > len(shape):
         message = "the padding was not recorded"
@@ -153,8 +156,9 @@ def broadcast(shapes: list[Shape]) -> Shape:
 def promoted(arguments: Arguments, tensors: list[int]) -> str | None:
     """Return the element type of the result.
 
-    A tensor without dimensions matters only if its kind of number ranks above that of all tensors with dimensions. For
-    example, a real tensor without dimensions makes the sum with an integer tensor real.
+    The kinds of numbers are ranked: boolean, integer, real, complex. A tensor without dimensions affects the result's
+    type only if its kind ranks above the kinds of all tensors with dimensions. For example, the sum of an integer
+    tensor and a real tensor without dimensions is real.
     """
     types = [(type_name(arguments.type(index)), bool(arguments.dims[index])) for index in tensors]
     if any(kind not in _PROMOTION for kind, _ in types):

@@ -29,8 +29,8 @@ _MOST = 0.5
 def evaluation_in_steps(evidence: RankEvidence) -> Iterator[Case]:
     """Yield a case for operators that run on the host without gradients, although the job is training.
 
-    A case requires that operators of model layers take at least half of that time. PyTorch gives sequence numbers to operators that run while gradients are enabled, but not to operators under
-    `no_grad`.
+    There is a case only if operators of model layers take at least half of the time without gradients. PyTorch gives
+    sequence numbers to operators that run while gradients are enabled, but not to operators under `no_grad`.
     """
     if not evidence.computes_on_host:
         return
@@ -76,7 +76,8 @@ def _say(cases: Sequence[RankCase]) -> Said:
 RULES = (
     Rule(
         "evaluation_in_steps",
-        "operators, mostly of a model's layers, that run without gradients during training, in jobs without device work",
+        "operators, mostly of a model's layers, that run without gradients during training, in jobs without device "
+        "work",
         threshold=0.1,
         unit=OF_THE_STEP,
         reason="Training computes gradients for nearly all operators. If operators without gradients take less than "

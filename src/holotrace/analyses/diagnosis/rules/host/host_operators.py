@@ -112,8 +112,8 @@ def _again(calls: pl.DataFrame) -> int:
 def double_precision(evidence: RankEvidence) -> Iterator[Case]:
     """Yield a case for the operators on the host that compute in float64.
 
-    For lists of tensors, such as the inputs of a fused optimizer, the profiler does not record element types. Such
-    operators are included if nearly all other floating-point computation (by time) is in float64.
+    For lists of tensors, such as the inputs of a fused optimizer, the profiler does not record element types. Operators
+    on such lists are included if float64 takes nearly all of the time of the other floating-point operators.
     """
     if not evidence.computes_on_host:
         return
@@ -212,7 +212,8 @@ RULES = (
         "operators with float64 inputs on the host, in jobs without device work",
         threshold=_MUCH_DOUBLE,
         unit=OF_THE_STEP,
-        reason="A few statistics in float64 cost little. If float64 takes a quarter of the step, the model itself computes in it.",
+        reason="A few statistics in float64 cost little. If float64 takes a quarter of the step, the model itself uses "
+        "float64.",
         source="https://docs.pytorch.org/docs/stable/generated/torch.from_numpy.html",
         check=double_precision,
         say=_say_double,

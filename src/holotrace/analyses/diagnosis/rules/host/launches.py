@@ -63,8 +63,8 @@ _FEW_KERNELS = 20
 
 _BREAKS = r"^Torch-Compiled Region: \d+/\d+"
 _BACKWARD = rf"^{OF_AUTOGRAD}|run_backward"
-"""The backward pass. If the optimizer is also compiled, the backward pass runs between two compiled regions, but it is not
-a graph break."""
+"""The backward pass. If the optimizer is also compiled, the backward pass runs between two compiled regions, but it is
+not a graph break."""
 AFTER_BREAK = r"torch_dynamo_resume_in_"
 """Prefix of the name that torch.compile gives to the rest of a function, which runs after a graph break."""
 _COMPILING = r"^dynamo$|dynamo_timed|convert_frame|compile_fx|backend_compile|compile_(inner|attempt)"
@@ -131,8 +131,8 @@ def _share_of_profiler(evidence: RankEvidence, causes: Sequence[str]) -> float:
     """Estimate what fraction of the idle time with these causes is due to the profiler.
 
     The profiler's overhead in operators lengthens the idle time that operators cause; its overhead in Python lengthens
-    the idle time that Python causes. If the overhead in operators is longer than the idle time that operators cause, the
-    excess also delays the host, so it counts as overhead in Python. The same applies the other way round.
+    the idle time that Python causes. If the overhead in operators is longer than the idle time that operators cause,
+    the excess also delays the host, so it counts as overhead in Python. The same applies the other way round.
     """
     idle_ns, added_ns = _idle_ns(evidence, causes), _added_ns(evidence, causes)
     others = [(_added_ns(evidence, other), _idle_ns(evidence, other)) for other in _ADDED_NS if other != causes]
@@ -260,8 +260,8 @@ def _between(evidence: RankEvidence, regions: Intervals) -> Intervals:
     """Return the graph breaks (the times between the regions of a step), and the idle time that they cause later.
 
     While the devices have queued work, a break delays the host, but the devices stay busy. They become idle later, when
-    the queue is empty. The breaks therefore also cause idle time within the following regions. This idle time is at most
-    as long as the devices were busy during the breaks.
+    the queue is empty. The breaks therefore also cause idle time within the following regions. This idle time is at
+    most as long as the time for which the devices were busy during the breaks.
     """
     step = holding(intervals_of(evidence.steady), regions[0])
     same = np.flatnonzero((step[1:] == step[:-1]) & (step[1:] >= 0))
@@ -486,8 +486,9 @@ RULES = (
         "an optimizer that updates one tensor at a time",
         threshold=100,
         unit="kernels (on a CPU: operators) per step of the optimizer",
-        reason="A multi-tensor optimizer launches about 20 kernels for a group of parameters. If an optimizer launches 100 kernels, it "
-        "updates one tensor at a time. On a CPU, this is the default, so an optimizer is reported only if it also takes 5 % of the step.",
+        reason="A multi-tensor optimizer launches about 20 kernels for a group of parameters. If an optimizer launches "
+        "100 kernels, it updates one tensor at a time. On a CPU, this is the default, so an optimizer is reported only "
+        "if it also takes 5 % of the step.",
         source="https://docs.pytorch.org/docs/stable/optim.html#algorithms",
         check=optimizer_not_fused,
         say=_say_optimizer,

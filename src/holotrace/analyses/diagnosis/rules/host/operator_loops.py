@@ -28,16 +28,16 @@ _MANY_OF_A_MODULE = 32
 be lower than the limit for operators, because each layer of a deep model is its own module, even if the layers are
 identical."""
 _OF_SAME_LOOP, _FEWEST = 4, 16
-"""An operator belongs to the same loop as the function's most frequent operator if it runs at least a quarter as often as
-that operator, and at least 16 times in one call of the function."""
+"""An operator belongs to the same loop as the function's most frequent operator if it runs at least a quarter as often
+as that operator, and at least 16 times in one call of the function."""
 _SMALL_NS = 200_000
 """Longer operators spend most of their time computing, so a loop of them costs little more than one large operator."""
 _SHORT_NS = 100_000
 """Longer intervals of Python between two operators are separate work, not overhead of the loop."""
 
 _CELLS = r"^aten::(lstm|gru|rnn_tanh|rnn_relu)_cell$"
-"""Operators that process one step of a sequence. A module that processes the whole sequence at once is faster, even if each
-step takes long."""
+"""Operators that process one step of a sequence. A module that processes the whole sequence at once is faster, even if
+each step takes long."""
 _SAVED_BY_SEQUENCE = 0.5
 """Measured on a CPU: nn.LSTM instead of a loop of nn.LSTMCell (150 steps, batch 32, 128 wide) saves 27 % of a training step."""
 
@@ -179,8 +179,8 @@ def outside_optimizers(evidence: RankEvidence) -> pl.DataFrame:
 def _calls(evidence: RankEvidence, pieces: pl.DataFrame) -> pl.DataFrame:
     """Return how often each function calls each operator.
 
-    The columns are module, frame, name, call_count, median_ns and per_function (calls of the operator in one call of the
-    function).
+    The columns are module, frame, name, call_count, median_ns and per_function (calls of the operator in one call of
+    the function).
     """
     operators = pieces.filter((pl.col("cause") == "operator") & ~pl.col("name").str.starts_with(OF_AUTOGRAD))
     events = evidence.rank_trace.table("events", ["event_index", "name", "duration_ns"])
@@ -219,7 +219,7 @@ def _function_counts(evidence: RankEvidence) -> dict[str, int]:
 
 
 def _pieces_of_loop(pieces: pl.DataFrame, frame: str | None, looped: pl.DataFrame, *, converts: bool) -> pl.DataFrame:
-    """Return the operators in a function's loop, the Python between them, and the backward pass of the modules in the loop.
+    """Return a loop's operators, the Python between them, and the backward pass of the modules in the loop.
 
     Python is included in three cases:
 

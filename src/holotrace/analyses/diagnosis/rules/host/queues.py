@@ -27,12 +27,12 @@ _FEWEST_STARTS = 3
 """With fewer late starts, the confidence is low, because work may have waited for something that was not recorded."""
 _MOST = 0.5
 _LATE_NS = 100_000
-"""Work is late if the device idles for this long between the launch of the work and its start. If only one process uses
-a GPU, work starts within 20 µs."""
+"""Work is late if the device idles for this long between the launch of the work and its start. If only one process
+uses a GPU, work starts within 20 µs."""
 
 
 def late_starts(evidence: RankEvidence) -> Iterator[Case]:
-    """Yield a case for the times in which a device idles for at least 0.1 ms between the launch of work and its start."""
+    """Yield a case for the times of at least 0.1 ms in which a device idles although work for it was launched."""
     # Only the first kernel of a graph waits for the launch; the others wait for earlier kernels of the graph.
     launched = evidence.work.drop_nulls("launch_end_ns").sort("start_ns").unique("launch_index", keep="first")
     begins, ends = evidence.idle
