@@ -36,7 +36,7 @@ from holotrace.store.trace import RankTrace
 
 @dataclass(frozen=True)
 class Attribution:
-    """Returns holotrace's own numbers; it has no fields, so it can be pickled, and all instances are equal."""
+    """Returns holotrace's own numbers. The class has no fields, so instances can be pickled, and all are equal."""
 
     # The host: how calls nest, and which work they cause
 
@@ -57,15 +57,15 @@ class Attribution:
         return operator_stacks(rank_trace)
 
     def counted_operators(self, nodes: pl.DataFrame) -> pl.DataFrame:
-        """Return the nodes to count in the operator tables; `is_eligible` may rely on their order."""
+        """Return the nodes to count in the operator tables, in an order on which `is_eligible` may rely."""
         return nodes.filter("is_counted")
 
     def is_eligible(self) -> pl.Expr:
-        """Return an expression over an operator's calls: whether tensor cores could do the work of any of the calls."""
+        """Return an expression over an operator's calls: true if tensor cores could do the work of any of the calls."""
         return pl.col("is_tensor_core_eligible").any()
 
     def is_tensor_core_eligible(self, names: pl.Series) -> pl.Series:
-        """Return whether tensor cores could do the work of each operator, by name."""
+        """Return, for each operator name, whether tensor cores could do the operator's work."""
         return is_tensor_core_eligible(names)
 
     def input_shapes(self, texts: pl.Series) -> pl.Series:
@@ -126,7 +126,7 @@ class Attribution:
     def series_edges(self, _: RankTrace, whole: Int64Array, parts: int) -> Int64Array:
         """Return the bin edges of a time series; `whole` is the start of the first step and the end of the last."""
         start_ns, end_ns = whole.tolist()
-        # Divide the time since the start, because a double cannot represent a timestamp exactly to the nanosecond.
+        # Compute the edges relative to the start: a double cannot represent an absolute timestamp to the nanosecond.
         edges: Int64Array = start_ns + np.linspace(0, end_ns - start_ns, parts + 1).astype(np.int64)
         return edges
 
@@ -169,13 +169,13 @@ class Attribution:
         return devices
 
     def communication_findings(self, findings: tuple[str, ...], _of_matching: tuple[str, ...]) -> tuple[str, ...]:
-        """Return the findings about communication to show, given all findings and the findings of `job_ranges`."""
+        """Return which findings about communication to show: all (first argument), or only those of `job_ranges`."""
         return findings
 
     # Memory
 
     def nodes_of_memory_events(self, rank_trace: RankTrace) -> Rows:
-        """Return the innermost host node around each memory event, -1 if there is none."""
+        """Return the innermost host node around each memory event; -1 if there is none."""
         return nodes_of_memory_events(rank_trace)
 
     def operator_and_caller(self, parent: Rows, is_counted: Bools, node: Rows) -> tuple[Rows, Rows]:
@@ -208,7 +208,7 @@ class Attribution:
         return nodes.filter(window.touches())
 
     def names_around(self, around: pl.DataFrame) -> pl.DataFrame:
-        """Return the operator names that each memory change is assigned to, given the operators around it."""
+        """Return, for each memory change, the names of the operators around it, each distinct name once."""
         return around.unique()
 
     # Findings

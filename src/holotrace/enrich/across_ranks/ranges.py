@@ -14,7 +14,7 @@ from holotrace.enrich.collectives.collectives import IS_POINT_TO_POINT
 
 
 class JobRanges(NamedTuple):
-    """The ranges of communication of all ranks.
+    """The time ranges in which the ranks communicate.
 
     table     one row per range:
 
@@ -29,7 +29,8 @@ class JobRanges(NamedTuple):
               is_call           bool   whether this is the first range of a call
               start_ns, end_ns  int64
 
-    findings  sentences about calls that were not matched, or were matched by order because no number identifies them
+    findings  sentences about unmatched calls, and about calls that were matched by order because no number identifies
+              them
     """
 
     table: pl.DataFrame
@@ -37,7 +38,7 @@ class JobRanges(NamedTuple):
 
 
 def job_ranges(of_ranks: Mapping[int, OfRank], steps: pl.DataFrame) -> JobRanges:
-    """Match the communication of all ranks.
+    """Match the communication of all ranks, and return its time ranges.
 
     Args:
         of_ranks: {rank: the result of `holotrace.enrich.across_ranks.matching.calls.of_rank`}.

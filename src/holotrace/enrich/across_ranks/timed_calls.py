@@ -1,4 +1,4 @@
-"""Matches the communication of a job across ranks, and divides it into waiting and transfer on one clock."""
+"""Matches the calls of a job across ranks, aligns the clocks, and divides each call into waiting and transfer."""
 
 from __future__ import annotations
 
@@ -15,14 +15,16 @@ from holotrace.enrich.across_ranks.matching.matching import Matching, match
 from holotrace.enrich.collectives.collectives import IS_POINT_TO_POINT
 
 _MOST_REMEMBERED = 300_000
-"""The result for the latest job is cached if the job has at most this many calls (100 MB)."""
+"""The result for the latest job is cached if the job has at most this many calls, which take about 100 MB."""
 
 
 class TimedCalls(NamedTuple):
     """The calls of all ranks.
 
-    calls     `Matching.calls` with the columns of `Clocks.aligned` and `arrivals`, and group_size (int64; 2 for a send or
-              receive, null if the group is unknown)
+    calls     `Matching.calls`, with the columns that `Clocks.aligned` and `arrivals` add, and:
+
+              group_size  int64  2 for a send or receive; null if the group is unknown
+
     matching  how the calls were matched
     clocks    the clocks of the hosts
     """
@@ -39,7 +41,7 @@ def timed_calls(of_ranks: Mapping[int, OfRank], *, sends: bool = True) -> TimedC
 
     Args:
         of_ranks: {rank: the result of `holotrace.enrich.across_ranks.matching.calls.of_rank`}.
-        sends: also match sends with receives.
+        sends: whether to match sends with receives too.
     """
     asked = list(of_ranks.items())
     known, result = _latest.get(sends, (None, None))

@@ -107,8 +107,7 @@ def of_rank(rank_trace: RankTrace, annotation: str | None = None) -> OfRank:
 
     Args:
         rank_trace: the rank.
-        annotation: name of the annotations that divide the recording, instead of its steps; see
-            `holotrace.enrich.steps.steps.windows`.
+        annotation: name of the annotations to use in place of steps; see `holotrace.enrich.steps.steps.windows`.
 
     Returns:
         calls: one row per call, sorted by start_ns:

@@ -75,7 +75,7 @@ def groups_of_calls(args: pl.DataFrame, header: Header) -> tuple[pl.Series, tupl
     """Return the group number of each row (null if unknown), and the groups.
 
     Args:
-        args: `GROUP_ARGS`, with texts instead of string ids.
+        args: the columns `GROUP_ARGS`, in which string ids are already replaced by their texts.
         header: the header of the same trace; its groups complete the lists of ranks that the profiler truncated.
     """
     configured, identity = configured_groups(header), list(GROUP_ARGS[:3])
@@ -129,9 +129,9 @@ def _resolved(recorded: _Recorded, header: Header, configured: Iterable[ProcessG
 
 
 def _completed(listed: list[int], recorded: _Recorded, configured: Iterable[ProcessGroup]) -> Sequence[int] | None:
-    """Return all ranks of the configured group that fits the recorded one; None if no group or several groups fit.
+    """Return all ranks of the configured group that fits `recorded`; None if no group or several groups fit.
 
-    A group fits if it has the recorded size and description, and begins with the listed ranks.
+    A group fits if it has the recorded size and description, and if its first ranks are the listed ranks.
     """
     known = {group.ranks for group in configured if group.description == _described(recorded.description)}
     fitting = [ranks for ranks in known if ranks and len(ranks) == recorded.size and _begins(ranks, listed)]

@@ -20,28 +20,28 @@ _EVEN_SHARE = 0.5
 be on ranks that have the most common number of calls."""
 
 _POSSIBLE_SHARE = 0.75
-"""At least this fraction of the resulting operations must be possible: no rank leaves one before another enters it."""
+"""At least this fraction of the operations must be possible: no rank leaves them before another rank enters them."""
 
 _POSSIBLE_SHARE_OF_ONLY = 0.5
-"""The lower limit for a group whose ranks belong to no other group. Such a group also fits if at least this fraction
-of its operations is possible; all signatures are counted together."""
+"""If the ranks of a group belong to no other group, the group also fits if at least this fraction of its operations
+is possible. The operations of all signatures are counted together."""
 
 _FAR_WIDER = 4
 _NOISE_NS = 20_000
-"""All ranks of the right group leave a collective at about the same time. So a group is too wide if the ends of an
-operation's calls are spread over more than `_FAR_WIDER` times the spread in another group of at most the same size,
-plus `_NOISE_NS`."""
+"""All ranks of the right group leave a collective at about the same time. So a group is too wide if its spread (the
+time between the first and the last end of an operation) is more than `_FAR_WIDER` times the spread of another group
+that is not larger, plus `_NOISE_NS`."""
 
 _FAR_LESS_REGULAR = 3
 _JITTER_NS = 2_000
 _FEWEST_REGULAR = 8
-"""Equal calls take about the same time to transfer once the last rank has arrived. So a group is too wide if the
-transfer times vary by more than `_FAR_LESS_REGULAR` times the variation in another group of at most the same size,
-plus `_JITTER_NS`. This is checked only if there are at least 8 calls per rank."""
+"""Once the last rank has arrived, equal calls take about the same time to transfer their data. So a group is too wide
+if its jitter (how much the transfer times vary) is more than `_FAR_LESS_REGULAR` times the jitter of another group that
+is not larger, plus `_JITTER_NS`. This is checked only for groups with at least 8 calls per rank."""
 
 _FEWEST_UNCLEAR = 4
-"""If the transfer times vary only a little less in smaller groups, it is unclear whether the larger group or the
-smaller groups made the calls. This is checked only if there are at least 4 calls per rank."""
+"""If the transfer times vary less in smaller groups, but not far less, it is unclear whether the larger group or the
+smaller groups made the calls. This is checked only for groups with at least 4 calls per rank."""
 
 _MEMBER_SHARE = 0.75
 """At least this fraction of the ranks of a group must have made calls with the signature."""
@@ -122,8 +122,8 @@ def _largest(fitting: pl.DataFrame) -> pl.DataFrame:
 def _leaving_no_rank_alone(largest: pl.DataFrame) -> pl.DataFrame:
     """Drop a group if choosing it would leave a rank of another group without any group.
 
-    For example, if ranks 0 to 3 made a call, and the groups {0, 1}, {2, 3} and {0, 2} fit, choosing {0, 2} would leave
-    ranks 1 and 3 without a group.
+    For example, ranks 0 to 3 made a call, and the groups {0, 1}, {2, 3} and {0, 2} fit. Choosing {0, 2} would rule out
+    the other two groups and leave ranks 1 and 3 without a group, so {0, 2} is dropped.
 
     Args:
         largest: rank, signature and group; one row per group and rank.
@@ -151,11 +151,12 @@ def _only(candidates: pl.DataFrame) -> pl.Series:
 def _fitting(offered: pl.DataFrame) -> pl.DataFrame:
     """Return the groups that fit each signature: group, signature, present, even, spread_ns and jitter_ns.
 
-    `even` is the number of compared calls, `spread_ns` is the median time between the first and the last end of an
-    operation, and `jitter_ns` is the median deviation of the transfer times from their median.
+    `even` is the number of calls on the ranks that have the most common number of calls in a step. `spread_ns` is the
+    median time between the first and the last end of an operation. `jitter_ns` is the median deviation of the transfer
+    times from their median.
 
     Args:
-        offered: each call once for each possible group, with `present` and `is_only`.
+        offered: one row per call and possible group, with `present` and `is_only`.
     """
     like = ["group", *_LIKE]
     tested = (
@@ -190,9 +191,9 @@ def _is_fitting() -> pl.Expr:
 
 
 def _tested(offered: pl.DataFrame) -> pl.DataFrame:
-    """Give the k-th calls of each signature in a step the same `instance`, and add `is_possible`.
+    """Give the k-th calls of each signature in a step the same `instance`; add is_possible, spread_ns and transfer_ns.
 
-    A rank is dropped if its number of calls with the signature in this step is not the most common number.
+    Only the ranks that have the most common number of calls with the signature in this step are kept.
     """
     keys = ["group", "window", *_LIKE]
     placed = of_most(offered, keys).with_columns(pl.int_range(pl.len()).over(*keys, "rank").alias("place"))

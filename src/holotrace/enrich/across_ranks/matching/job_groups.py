@@ -19,7 +19,7 @@ def known_groups(of_ranks: Mapping[int, OfRank]) -> dict[int, ProcessGroup]:
 
 
 def candidate_groups(of_ranks: Mapping[int, OfRank]) -> pl.DataFrame:
-    """Return the groups that calls can be assigned to, without the ranks that are not in the trace.
+    """Return the groups that calls can be assigned to; ranks that are not in the trace are left out.
 
     If several groups have the same ranks in the trace, only the first is returned.
 

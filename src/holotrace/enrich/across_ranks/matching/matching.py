@@ -59,7 +59,7 @@ class Matching(EqualByContent):
               byte_fraction  float64  of the input bytes of all calls; null if no size is known
               time_fraction  float64  of the time in all calls
 
-    findings  sentences that report unmatched calls, and why they are unmatched
+    findings  sentences that report the unmatched calls, and why they could not be matched
     """
 
     calls: pl.DataFrame
@@ -73,7 +73,7 @@ def match(of_ranks: Mapping[int, OfRank], *, sends: bool = True) -> Matching:
 
     Args:
         of_ranks: {rank: the result of `holotrace.enrich.across_ranks.matching.calls.of_rank`}.
-        sends: also match sends with receives. If False, the findings ignore them.
+        sends: whether to match sends with receives too. If False, they do not count as unmatched in the findings.
     """
     recorded = rows_of(of_ranks)
     large = _large_groups(of_ranks)
@@ -92,7 +92,7 @@ def match(of_ranks: Mapping[int, OfRank], *, sends: bool = True) -> Matching:
 
 
 def matched_without_numbers(collectives: pl.DataFrame) -> tuple[str, ...]:
-    """Report how many collectives were matched without a number that identifies them.
+    """Report how many collectives were matched although no recorded number identifies them.
 
     Args:
         collectives: rows of `Matching.calls` without sends and receives.
@@ -115,8 +115,8 @@ def _large_groups(of_ranks: Mapping[int, OfRank]) -> pl.DataFrame:
 def _comparable(rows: pl.DataFrame, large_groups: pl.DataFrame) -> pl.DataFrame:
     """Drop the batches of sends and receives that `by_partners` matches.
 
-    These are the batches that record their partners, and all batches in groups of more than two ranks: their sends and
-    receives may have different partners.
+    These are all batches whose partners are recorded, and all batches in groups of more than two ranks, because there
+    the sends and receives of one batch may have different partners.
     """
     is_of_large = pl.col("group").is_in(large_groups["group"].implode()).fill_null(value=False)
     return rows.filter(~(IS_BATCH & (is_of_large | pl.col("partners").is_not_null())))

@@ -10,7 +10,7 @@ from holotrace.enrich.across_ranks.matching.rows import MATCHES, instances, matc
 from holotrace.enrich.collectives.collectives import IS_POINT_TO_POINT
 
 _MOST_WITH_ONE_NUMBER = 8
-"""If a rank has, on average, more calls than this with the same number in a group, numbers do not identify calls."""
+"""If a rank has, on average, more calls than this per distinct number in a group, the numbers do not identify calls."""
 
 
 def by_number(rows: pl.DataFrame) -> pl.DataFrame:

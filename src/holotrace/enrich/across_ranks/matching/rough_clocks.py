@@ -1,4 +1,4 @@
-"""Estimates how much the clocks of a group's ranks differ, to rule out calls that cannot be the same operation.
+"""Estimates how much the clocks of a group's ranks differ, to rule out matches that are impossible.
 
 `clocks` estimates the differences more precisely, but needs matched calls.
 """
@@ -18,11 +18,11 @@ SYNCHRONISING = ("all_reduce", "all_gather", "reduce_scatter", "all_to_all", "ba
 def rough_offsets(rows: pl.DataFrame) -> pl.DataFrame:
     """Return how far each rank's clock is ahead of the clock of a reference rank.
 
-    The offset is the same for all ranks of a host: the median of how much later an operation ends on the host than on
-    the reference rank. Only operations in which both the reference rank and a rank of the host take part are used.
+    All ranks of a host have the same offset. It is computed from the operations in which both the reference rank and a
+    rank of the host take part: the median of (end on the host - end on the reference rank).
 
     Args:
-        rows: group, rank, host, end_ns, and instance (equal for all calls of one operation, or null).
+        rows: group, rank, host, end_ns, and instance (equal for all calls of one operation; null if not matched).
 
     Returns:
         One row per group and rank: group, rank, offset_ns int64 (0 for ranks on the host of the reference; null if the

@@ -51,7 +51,7 @@ def instances(rows: pl.DataFrame, keys: Sequence[str]) -> pl.DataFrame:
 def of_most(rows: pl.DataFrame, keys: Sequence[str]) -> pl.DataFrame:
     """For each combination of keys, return the calls of the ranks whose number of such calls is the most common.
 
-    If all ranks have different numbers of calls, no calls are returned. If several numbers are equally common, the
+    If no two ranks have the same number of calls, no calls are returned. If several numbers are equally common, the
     largest is used.
     """
     counted = rows.with_columns(pl.len().over(*keys, "rank").alias("count"))

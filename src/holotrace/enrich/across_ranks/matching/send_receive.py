@@ -49,7 +49,10 @@ def with_peers(rows: pl.DataFrame, positions: pl.DataFrame) -> pl.DataFrame:
 
 
 def _fitting(offered: pl.DataFrame) -> pl.DataFrame:
-    """Add `share`: the number of sends / the number of receives, or its inverse if above 1; drop rows of low share."""
+    """Add `share`, and drop the rows in which it is below `_LEAST_SHARE`.
+
+    `share` is the smaller of the numbers of sends and receives, divided by the larger.
+    """
     sides = _with_ends(offered)
     counterparts = sides.select("group", *_PAIR, "family", counterpart_count="count").with_columns(
         pl.when(_IS_SEND).then(pl.lit("recv")).otherwise(pl.lit("send")).cast(sides["family"].dtype).alias("family")
@@ -101,10 +104,10 @@ def _one_missing(rows: pl.DataFrame) -> pl.DataFrame:
     The calls of a step are matched only if both ranks are on the same host. Before the missing call, the k-th call of
     the rank with fewer calls matches the k-th call of the other rank; after it, the k-th call matches the (k+1)-th.
 
-    A receive ends soon after both the send and the receive have begun. So the times show where the missing call
-    belongs: for each possible position, sum over all pairs the time from when both calls have begun until the receive
-    ends. A position is likely if its sum is at most four times the smallest sum plus 20 µs. If the likely positions of
-    the missing call give a call different counterparts, this call stays unmatched.
+    A receive ends soon after both the send and the receive have begun, so the times show which call is missing. For
+    each possible position of the missing call, `_lag` is summed over the resulting pairs. A position is likely if its
+    sum is at most four times the smallest sum plus 20 µs. If several positions are likely, only the calls that have the
+    same counterpart for all of these positions are matched.
 
     Returns:
         row and instance.
@@ -131,23 +134,23 @@ def _one_missing(rows: pl.DataFrame) -> pl.DataFrame:
 
 
 def _lag(shift: int) -> pl.Expr:
-    """Return the time from when both the send and the receive have begun until the receive ends, as an absolute value.
+    """Return the time from when both the send and the receive have begun until the receive ends.
 
-    The time can be negative with gloo: a receive may end before the send begins.
+    With gloo, a receive may end before the send begins; then the time between the two is returned, not a negative time.
     """
     receive_end = pl.when(_IS_SEND).then(f"end_ns_{shift}").otherwise("end_ns")
     return (receive_end - pl.max_horizontal("start_ns", f"start_ns_{shift}")).abs()
 
 
 def _clear_shifts(lags: pl.DataFrame, keys: Sequence[str]) -> pl.DataFrame:
-    """Add `shift`, such that the k-th call matches the other rank's (k + shift)-th call; drop ambiguous calls.
+    """Add `shift`: the k-th call matches the other rank's (k + shift)-th call; drop ambiguous calls.
 
-    `shift` is 0 before the missing call and 1 after it. A call is ambiguous if it comes before one likely position of
-    the missing call and after another.
+    `shift` is 0 before the missing call and 1 after it. A call is ambiguous if the missing call is likely both at a
+    position before this call and at a position after it.
     """
     before = pl.col("lag_0").cum_sum().over(keys) - pl.col("lag_0")
     after = pl.col("lag_1").cum_sum(reverse=True).over(keys)
-    total = before + after  # summed lags if the missing call comes right before this call
+    total = before + after  # sum of the lags if the missing call comes right before this call
     at_end = pl.col("lag_0").sum().over(keys)
     costs = lags.with_columns(total.alias("total"), at_end.alias("at_end"), pl.len().over(keys).alias("size"))
     least = pl.min_horizontal(pl.col("total").min().over(keys), "at_end")

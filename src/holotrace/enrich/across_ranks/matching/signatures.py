@@ -1,8 +1,8 @@
 """Matches calls of a group by their signature (family, element type and size) and order.
 
-A call may be missing on one rank, or recorded on one rank only; the calls after it must still be matched correctly. So
-if ranks have different numbers of calls with the same signature, the missing call is found from the surrounding calls
-or from the times of the calls.
+A call may be missing on one rank, or recorded on one rank only; the calls after it must still be matched correctly.
+Therefore, if ranks have different numbers of calls with the same signature, the surrounding calls or the times of the
+calls show which call is missing.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from holotrace.enrich.across_ranks.matching.times import by_time
 from holotrace.enrich.collectives.collectives import IS_POINT_TO_POINT
 
 ALIKE = ("group", "window", "family", "content")
-"""Calls with equal values in these columns may be the same operation."""
+"""Calls with equal values in these columns may belong to the same operation."""
 
 IS_BARE = pl.col("dtype").is_null() & pl.col("stream").is_not_null()
 """Kernels for which no arguments of the call were recorded, such as custom all-reduces."""
@@ -29,11 +29,11 @@ def by_signature(rows: pl.DataFrame, known: pl.DataFrame) -> pl.DataFrame:
     """Match, within each group, the collectives that could not be matched by number.
 
     1. The k-th calls of a step with the same signature match if all ranks with such calls have the same number of them.
-    2. The same applies to the k-th calls between two successive operations in which all ranks take part.
+    2. Rule 1 is then applied separately to the calls between two successive operations in which all ranks take part.
     3. If ranks have different numbers of such calls between these operations, only the calls of the ranks with the
        most common number are matched.
-    4. If a rank leaves an operation before another rank enters it, the match is impossible. All matches in this step
-       with the signature of an impossible match are dropped. Calls without a match then join the operation that ends
+    4. If a rank leaves an operation before another rank enters it, the match is impossible. It is dropped, together
+       with all matches in the same step that have the same signature. Unmatched calls then join the operation that ends
        nearest to them.
 
     Kernels whose arguments were not recorded can be matched only by rule 1.
@@ -84,7 +84,7 @@ def _even(rows: pl.DataFrame, keys: Sequence[str]) -> pl.DataFrame:
 def _between(rows: pl.DataFrame, pairs: pl.DataFrame) -> pl.DataFrame:
     """Also match, as `_even` does, the calls between two successive operations in which all ranks take part."""
     known = pairs
-    for _ in range(2):  # matches of the first pass divide the remaining calls into shorter gaps
+    for _ in range(2):  # the matches from the first pass split the gaps into shorter gaps for the second pass
         rest = without(_with_gaps(rows, known), known)
         if rest.is_empty():
             return known
@@ -106,7 +106,10 @@ def _with_instances(rows: pl.DataFrame, pairs: pl.DataFrame) -> pl.DataFrame:
 
 
 def _without_impossible(rows: pl.DataFrame, offsets: pl.DataFrame) -> pl.DataFrame:
-    """Drop all operations of a step that have the signature of an impossible operation; return row and instance."""
+    """Drop impossible operations, and operations of the same step and signature; return row and instance.
+
+    If clocks of different hosts seem to jump, impossible operations are kept.
+    """
     found = rows.drop_nulls("instance")
     spans = operations(corrected(found.filter(pl.col("family").is_in(SYNCHRONISING)), offsets))
     of_groups = found.group_by("group").agg((pl.col("host").n_unique() > 1).alias("has_hosts"))
@@ -117,10 +120,10 @@ def _without_impossible(rows: pl.DataFrame, offsets: pl.DataFrame) -> pl.DataFra
 
 
 def _has_jump() -> pl.Expr:
-    """Return whether a clock of the group seems to jump.
+    """Return whether the clock of a rank in the group seems to jump during the recording.
 
-    If a clock jumps, all operations before the jump are possible and all operations after it are impossible, or the
-    reverse. But if nearly all operations are impossible, the cause is wrong matches, not a jump.
+    If a clock jumps, all operations on one side of the jump are possible, and all on the other side are impossible. At
+    least `_FEWEST_AFTER_JUMP` operations must be on each side; if there are fewer, the likelier cause is wrong matches.
     """
     ends = pl.col("middle_end_ns")
     possible, impossible = ends.filter("is_possible"), ends.filter(~pl.col("is_possible"))

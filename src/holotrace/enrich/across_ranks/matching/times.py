@@ -16,17 +16,18 @@ _FAR_NS = 2**62
 def by_time(rows: pl.DataFrame, known: pl.DataFrame, offsets: pl.DataFrame, alike: Sequence[str]) -> pl.DataFrame:
     """Match each call to the operation that ends nearest to it; ambiguous calls stay unmatched.
 
-    Only operations that overlap the call in time are compared. A call is ambiguous unless the second-nearest end is
+    Only operations that overlap the call in time are considered. A call is ambiguous unless the second-nearest end is
     more than three times as far away as the nearest end. If several calls of a rank are nearest to the same operation,
     only the nearest call is matched.
 
-    Calls are first matched with known operations. Then, for each kind of call, the rank with the most unmatched calls
-    is selected: its calls become new operations, with which calls of other ranks are matched.
+    Calls are first matched with the operations in `known`. Then, for each kind of call, the rank with the most
+    unmatched calls is selected. Each of its calls becomes a new operation, and the calls of the other ranks are matched
+    with these new operations.
 
     Args:
         rows: unmatched calls.
         known: calls that are already matched, with instance.
-        offsets: `rough_offsets` of the calls in `rows` and `known`.
+        offsets: the result of `rough_offsets` for the calls in `rows` and `known`.
         alike: columns that are equal for all calls of one operation.
 
     Returns:
