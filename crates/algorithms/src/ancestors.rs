@@ -30,8 +30,8 @@ pub fn depths(parent: &[i64]) -> Result<Vec<i32>, AlgorithmError> {
     Ok(depth)
 }
 
-/// For each of `rows`, the nearest wanted ancestor; [`NO_ROW`] for a row without one. `rows` may contain [`NO_ROW`],
-/// which stays [`NO_ROW`].
+/// For each of `rows`, the nearest wanted ancestor; [`NO_ROW`] if a row has no wanted ancestor. `rows` may contain
+/// [`NO_ROW`], which stays [`NO_ROW`].
 ///
 /// # Errors
 ///
@@ -42,12 +42,12 @@ pub fn nearest_above(parent: &[i64], wanted: &[bool], rows: &[i64]) -> Result<Ve
     rows.iter().map(|&row| tree.nearest_above(row)).collect()
 }
 
-/// For each of `rows`, the wanted ancestor closest to the root; [`NO_ROW`] for a row without one. `rows` may contain
-/// [`NO_ROW`], which stays [`NO_ROW`].
+/// For each of `rows`, the wanted ancestor closest to the root; [`NO_ROW`] if a row has no wanted ancestor. `rows` may
+/// contain [`NO_ROW`], which stays [`NO_ROW`].
 ///
 /// # Errors
 ///
-/// The errors of [`nearest_above`].
+/// Fails in the same cases as [`nearest_above`].
 pub fn furthest_above(parent: &[i64], wanted: &[bool], rows: &[i64]) -> Result<Vec<i64>, AlgorithmError> {
     let tree = Tree::new(parent, wanted)?;
     rows.iter().map(|&row| tree.furthest_above(row)).collect()
@@ -90,7 +90,7 @@ impl<'a> Tree<'a> {
     }
 }
 
-/// The row as an index into `count` rows; `None` for [`NO_ROW`].
+/// Convert a row number to an index less than `count`; `None` for [`NO_ROW`].
 fn index(row: i64, count: usize) -> Result<Option<usize>, AlgorithmError> {
     match usize::try_from(row) {
         Ok(index) if index < count => Ok(Some(index)),

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 /// The distinct values of a column, in the order in which they first occur.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Distinct {
-    /// The first row of each value.
+    /// For each distinct value, the row in which it first occurs.
     pub first: Vec<i64>,
     /// For each row, the number assigned to its value.
     pub number: Vec<i64>,

@@ -12,7 +12,7 @@ pub enum AlgorithmError {
     /// A column refers to a row outside its table.
     #[error("row {0} does not exist")]
     Row(i64),
-    /// The group number of an interval is not below the given number of groups.
+    /// The group number of an interval is too large for the given number of groups.
     #[error("group {0} does not exist")]
     Group(u32),
     /// An edge refers to a node outside the graph.

@@ -118,8 +118,8 @@ class Summary(EqualByContent):
 def summary(trace: Trace, *, executor: Executor = IN_PROCESS) -> Summary:
     """Diagnose the job, sum up the result in one sentence, and answer the first questions.
 
-    For a job without GPU work, the questions are about the CPU, and `cpu_side` has the event counts and mean step of
-    each rank.
+    For a job without GPU work, the questions are about the CPU, and `cpu_side` has the event counts and the mean step
+    duration of each rank.
 
     >>> import holotrace
     >>> from holotrace.testing import small_job
@@ -183,13 +183,16 @@ def _of_different_jobs(jobs: Sequence[str]) -> str:
 
 
 def _plans(questions: Collection[str]) -> dict[str, Plan[Any, Any]]:
-    """Return the plans of these questions and of the diagnosis, to be run in one pass over the ranks."""
+    """Return the plans that answer these questions and diagnose the job in one pass over the ranks."""
     analyses = {entry.name: entry.plan() for entry in ANALYSES if entry.name in questions and entry.name != DIAGNOSIS}
     return {**analyses, "losses": _LOSSES, "files": Plan(file_facts, dict), _EXAMINATION: examination_plan()}
 
 
 def losses(trace: Trace, *, executor: Executor = IN_PROCESS) -> tuple[str, ...]:
-    """Return one sentence about files with unreadable parts, if any; `wholeness` reports files that end early."""
+    """Return one sentence about files with unreadable parts, if there are any.
+
+    Files that end early are not included; `wholeness` reports them.
+    """
     return _LOSSES.run(trace, executor)
 
 
@@ -222,7 +225,10 @@ _LOSSES = Plan(_losses_of_rank, _lost_in_all)
 
 
 def _findings(results: dict[str, Result]) -> tuple[str, ...]:
-    """Return the distinct findings of analyses with rows in a table; other findings only say that data are missing."""
+    """Return the findings of the analyses whose tables have rows, without duplicates.
+
+    An analysis whose tables are all empty only reports that data are missing.
+    """
     with_rows = (result for result in results.values() if has_rows(result))
     return tuple(dict.fromkeys(finding for result in with_rows for finding in result.findings))
 

@@ -111,7 +111,7 @@ def test_files_of_single_ranks_are_jobs_of_their_own() -> None:
     """Two files that both say that their job has only one rank are from two jobs."""
     trace = job(world_size=1).build()
     whole = wholeness(trace)
-    assert whole.sentences == ("These 2 traces do not look like one job: each of ranks 0-1 is a job of one rank.",)
+    assert whole.sentences == ("These 2 traces do not look like one job: ranks 0-1 each recorded a world size of 1.",)
     assert whole.jobs == tuple(f"rank {rank}: {trace.ranks[rank].source}" for rank in (0, 1))
 
 

@@ -4,15 +4,15 @@ use super::{Edges, NO_EDGE};
 use crate::error::{check_lengths, AlgorithmError};
 use crate::NO_ROW;
 
-/// Chains that share no edges: if a chain runs along an earlier chain at first, it begins only where it leaves the
-/// earlier chain.
+/// Chains that share no edges: if the first edges of a chain also belong to an earlier chain, they are stored only with
+/// the earlier chain, and the later chain begins where it branches off.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Chains {
     /// The edges of all chains, one chain after the other; the edges of each chain are listed backwards, from its end.
     pub edges: Vec<u32>,
     /// The edges of chain `i` are `edges[first[i]..first[i + 1]]`.
     pub first: Vec<i64>,
-    /// For each chain, the earlier chain from which it branches off; [`NO_ROW`] if its origin has no binding edge.
+    /// For each chain, the earlier chain from which it branches off; [`NO_ROW`] if it does not branch off.
     pub parent: Vec<i64>,
     /// The node where each chain begins.
     pub origin: Vec<u32>,

@@ -7,8 +7,8 @@ use super::Edges;
 use crate::error::{check_lengths, AlgorithmError};
 
 const NONE: u32 = u32::MAX;
-/// An edge is looked up in a hash table instead of a list if more edges than this leave its source, and more edges than
-/// this enter its target.
+/// If more edges than this leave the source of an edge, and more edges than this enter its target, the edge is looked
+/// up in a hash table instead of a list.
 const LONG: u32 = 32;
 
 /// The edges of the smaller graph, whose nodes keep the numbers from the original graph.
@@ -23,8 +23,8 @@ pub struct Contracted {
 }
 
 impl Edges<'_> {
-    /// Remove nodes that need not be kept, as long as this adds no edges. The longest paths between kept nodes keep
-    /// their length.
+    /// Remove nodes that need not be kept, unless removing a node would increase the number of edges. The longest paths
+    /// between kept nodes keep their length.
     ///
     /// A node with i incoming and o outgoing edges is removed only if i·o ≤ i + o, because up to i·o edges replace its
     /// edges. Of parallel edges, only the longest is kept. The remaining edges are sorted by source and target.
@@ -56,9 +56,9 @@ impl Edges<'_> {
     }
 }
 
-/// Index of the source of an edge, and of the list of edges that leave a node.
+/// Index of the sources in [`Linked::ends`], and of the lists of leaving edges in the other arrays of [`Linked`].
 const OUT: usize = 0;
-/// Index of the target of an edge, and of the list of edges that enter a node.
+/// Index of the targets in [`Linked::ends`], and of the lists of entering edges in the other arrays of [`Linked`].
 const IN: usize = 1;
 
 /// Edges in doubly linked lists. Each node has two lists: the edges that leave it, and the edges that enter it.
@@ -121,7 +121,7 @@ impl Linked {
         before.into_iter().chain(after).map(|(neighbour, _)| neighbour).collect()
     }
 
-    /// The edges that leave or enter a node.
+    /// The edges that leave a node if `side` is [`OUT`], or that enter it if `side` is [`IN`].
     fn list(&self, side: usize, node: u32) -> Vec<u32> {
         let mut edges = Vec::with_capacity(self.count[side][node as usize] as usize);
         let mut edge = self.first[side][node as usize];
@@ -132,7 +132,7 @@ impl Linked {
         edges
     }
 
-    /// Add an edge; if the nodes already share an edge, keep the greater length.
+    /// Add an edge; if there is already an edge between the two nodes, keep the longer one.
     fn add(&mut self, source: u32, target: u32, weight: i64) {
         if let Some(edge) = self.known(source, target) {
             let longest = &mut self.weight[edge as usize];

@@ -1,4 +1,4 @@
-"""Total and self time of the nodes of the host trees, on the host and on devices."""
+"""The total time and self time of each node of the host trees, on the host and on devices."""
 
 from __future__ import annotations
 
@@ -51,7 +51,10 @@ def node_times(rank_trace: RankTrace) -> pl.DataFrame:
 
 
 def timed_work(owners: pl.DataFrame, durations: pl.DataFrame, uses_tensor_cores: pl.DataFrame) -> pl.DataFrame:
-    """Return `owners` with duration_ns, uses_tensor_cores (null if unknown, and for copies) and is_kernel."""
+    """Add the columns duration_ns, uses_tensor_cores and is_kernel to `owners`.
+
+    uses_tensor_cores is null for copies, and for kernels for which it is unknown.
+    """
     answers = uses_tensor_cores.with_columns(is_kernel=pl.lit(value=True))
     return owners.join(durations, on="event_index", how="left", maintain_order="left").join(
         answers, on="event_index", how="left", maintain_order="left"
@@ -101,7 +104,7 @@ def summed_times(nodes: pl.DataFrame, calls: pl.DataFrame, work: pl.DataFrame, e
 
 
 def _work_of_nodes(nodes: pl.DataFrame, work: pl.DataFrame) -> tuple[_Int64, _Int64, _Int64]:
-    """Return three sums of each node's own device time: all of it, on tensor cores, and possibly on tensor cores."""
+    """Return each node's own device time: the total, the part on tensor cores, and the part that may be on them."""
     node, duration_ns = work["node"].to_numpy(), work["duration_ns"].to_numpy()
     uses = work["uses_tensor_cores"].fill_null(value=False).to_numpy()
     unknown = (work["is_kernel"].is_not_null() & work["uses_tensor_cores"].is_null()).to_numpy()
@@ -112,7 +115,7 @@ def _work_of_nodes(nodes: pl.DataFrame, work: pl.DataFrame) -> tuple[_Int64, _In
 
 @derived
 def device_durations(rank_trace: RankTrace) -> pl.DataFrame:
-    """Return event_index uint32 and duration_ns int64 of every device row, in file order."""
+    """Return event_index uint32 and duration_ns int64 of every device activity, in file order."""
     rows = event_ranges(rank_trace, DEVICE_WORK_KINDS, ["event_index", "start_ns", "end_ns"])
     return rows.select("event_index", (pl.col("end_ns") - pl.col("start_ns")).alias("duration_ns"))
 

@@ -29,7 +29,8 @@ _STACK_OF = {"event_index": pl.UInt32, "stack": pl.UInt32}
 class OperatorStacks(NamedTuple):
     """The call stacks of operators.
 
-    stack_of  one row per operator with a known stack, in file order: event_index uint32 and stack uint32 (a row of texts)
+    stack_of  one row per operator with a known stack, in file order: event_index uint32 and stack uint32 (a row of
+              `texts`)
     texts     str, each stack once: its frames, the innermost first, separated by `;`
     """
 
@@ -40,8 +41,9 @@ class OperatorStacks(NamedTuple):
 def operator_stacks(rank_trace: RankTrace) -> OperatorStacks:
     """Return the call stacks of the operators; replayed operators have the stacks from the capture of their graph.
 
-    A stack is the `Call stack` that the profiler recorded (until PyTorch 1.12) or, without such stacks, the Python functions
-    around the operator on its thread. Operators on autograd's threads have no stack, because these threads do not run Python.
+    A stack is the `Call stack` that the profiler recorded (until PyTorch 1.12). If the file has no such stacks, it
+    consists of the Python functions around the operator on its thread. Operators on autograd's threads have no stack,
+    because these threads do not run Python.
     """
     return _with_replayed(rank_trace) if may_graft(rank_trace) else _of_file(rank_trace)
 
@@ -54,7 +56,10 @@ def _of_file(rank_trace: RankTrace) -> OperatorStacks:
 
 @derived
 def _with_replayed(rank_trace: RankTrace) -> OperatorStacks:
-    """Add the stacks of replayed operators, from the recordings in which these operators ran, such as captures."""
+    """Add the stacks of replayed operators.
+
+    They come from the recordings in which these operators ran, such as the recording of a graph's capture.
+    """
     nodes, parts = grafts(rank_trace).nodes, [_of_file(rank_trace)]
     for number in nodes["reference"].drop_nulls().unique().sort():
         of_reference = _of_file(references_of(rank_trace)[number])

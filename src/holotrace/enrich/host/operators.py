@@ -22,13 +22,13 @@ _Rows = npt.NDArray[np.int64]
 
 @derived
 def launching_operator(rank_trace: RankTrace) -> pl.DataFrame:
-    """Return the operators around the launch of every device row.
+    """Return the operators around the launch of every device activity.
 
-    These are the operators that contain the call that launched the row. If no operator contains this call, or the call
-    is unknown, the operator with the same external id and the operators around it are used instead.
+    These are the operators that contain the call that launched the activity. If the call is unknown, or if no operator
+    contains it, they are the operator that has the same external id as the activity, and the operators around it.
 
     Returns:
-        The rows of `launches`, in the same order:
+        One row for each row of `launches`, in the same order:
 
         event_index         uint32
         launch_index        uint32  null if the launch is unknown
@@ -59,7 +59,7 @@ def launching_operator(rank_trace: RankTrace) -> pl.DataFrame:
 def _replace_by_replayed(
     rank_trace: RankTrace, stacks: pl.DataFrame, work: pl.Series, inner: _Rows, outer: _Rows
 ) -> None:
-    """Replace the operators around a graph launch with the operators that launched each kernel during the capture."""
+    """For work of replayed graphs, set `inner` and `outer` to the operators that launched it during the capture."""
     replayed = grafts(rank_trace)
     is_operator = (replayed.nodes["node_class"] == NodeClass.OPERATOR).to_numpy()
     graft = np.append(replayed.owners["graft"].to_numpy(), NO_PARENT)[rows_of_events(replayed.owners, work)]

@@ -60,17 +60,17 @@ class HostLines(NamedTuple):
     line         row of `lines`; -1 if unknown
     frame        row of the Python frame with this line or, if the file contains only stacks, of the operator with the
                  stack; -1 if unknown
-    callee       row of the operator or function that the line called: the range directly below the frame; -1 on the
-                 frame itself. In the backward pass, the callee is the outermost function of autograd. If the line is
-                 unknown, the callee is the outermost range
-    is_backward  whether autograd runs the range outside the user's frames. Its line is then the line of the forward
-                 operator whose gradient it computes or, for other work on autograd's threads, the line that called
-                 `backward`
-    is_wait      whether the thread waits for a device, another rank or another thread while the range is innermost;
-                 false while it waits for a data loader
+    callee       row of the operator or function that the line called: the range directly below the frame. It is -1 for
+                 the frame itself. In the backward pass, the callee is the outermost function of autograd. If the line
+                 is unknown, the callee is the outermost range
+    is_backward  whether autograd runs the range outside the user's frames. The line of such a range is the line of
+                 the forward operator whose gradient the range computes. All other work on autograd's threads has the
+                 line that called `backward`
+    is_wait      whether the thread waits for a device, another rank or another thread while it runs this range itself,
+                 not a range inside it. False if it waits for a data loader
     is_python    whether the range is a Python or built-in function, not an operator or a call of the runtime
     lines        source_line, file, line, function: one row per line
-    by_event     event_index and row of the ranges, in the order of the file
+    by_event     event_index of each range, and its row in `ranges`, in the order of the file
     """
 
     ranges: pl.DataFrame
@@ -85,7 +85,10 @@ class HostLines(NamedTuple):
 
 
 class _Owners(NamedTuple):
-    """Each range's own line, and the row of its frame; both are -1 if the range takes them from the range around it."""
+    """The line of each range and the row of its frame.
+
+    Both are -1 for ranges that inherit them from the range around them.
+    """
 
     line: _Rows
     frame: _Rows
@@ -141,7 +144,7 @@ def line_times(rank_trace: RankTrace, libraries: tuple[str, ...] = ()) -> pl.Dat
         track_id  uint32
         start_ns  int64
         end_ns    int64
-        row       int64   row of `HostLines` with the line, the callee and the flags that apply in the interval
+        row       int64   row of the range in `HostLines` whose line, callee and flags apply in the interval
     """
     return _line_times(rank_trace, libraries)
 
@@ -157,12 +160,13 @@ def _line_times(rank_trace: RankTrace, libraries: tuple[str, ...]) -> pl.DataFra
 
 
 def lines_of_work(rank_trace: RankTrace, libraries: tuple[str, ...] = ()) -> pl.DataFrame:
-    """Return the host range whose line launched each device row.
+    """Return, for each device activity, the host range whose line of code launched it.
 
-    This is the call that launched the row or, if the call is unknown, the operator with the same external id.
+    This is the call that launched the activity. If the call is unknown, it is the operator that has the same external
+    id as the activity.
 
     Returns:
-        The rows of `launches`, in the same order:
+        One row for each row of `launches`, in the same order:
 
         event_index  uint32
         row          int64   row of this call or operator in `HostLines.ranges`; -1 if unknown
@@ -188,10 +192,11 @@ def lines_of_events(rank_trace: RankTrace, event_index: pl.Series) -> pl.DataFra
         file         str
         line         int64
         function     str
-        callee       str     name of the operator or function that the line called, as in `HostLines`, without addresses
+        callee       str     name of the operator or function that the line called, as in `HostLines`; memory addresses
+                             in it are left out
         is_backward  bool    whether autograd runs the event, as in `HostLines`
-        frame_index  uint32  event of the Python frame or, if the file contains only stacks, of the operator with the
-                             stack
+        frame_index  uint32  event_index of the Python frame with this line or, if the file contains only stacks, of the
+                             operator with the stack
     """
     if not has_source_lines(rank_trace):
         return pl.DataFrame(schema=_OF_EVENT).clear(len(event_index))
@@ -231,7 +236,7 @@ def _is_python(ranges: pl.DataFrame) -> _Bools:
 
 
 def _names_work(ranges: pl.DataFrame) -> _Bools:
-    """Return which ranges represent work of the thread: all except annotations."""
+    """Return which ranges represent work of the thread: all ranges except annotations."""
     return (ranges["kind"] != EventKind.USER_ANNOTATION).to_numpy()
 
 
@@ -276,7 +281,8 @@ def _owners(
 def _with_backward(owners: _Owners, parent: _Rows, part: _Rows, caller: _Rows) -> _Owners:
     """Set the line of each range in `part` (ranges of the backward pass) that has no line yet.
 
-    This is the line of the range's `caller` or, if the caller has none, of the innermost range around it that has one.
+    This is the line of the range's `caller`. If the caller has no line, this is the line of the innermost range around
+    the caller that has one.
     """
     around = itself_or_above(parent, owners.line != NO_PARENT, caller)
     known = (around != NO_PARENT) & (owners.line[part] == NO_PARENT)
@@ -318,7 +324,10 @@ def _rows_of_texts(lines: pl.Series, texts: pl.Series) -> _Rows:
 
 
 def _backward_parts(rank_trace: RankTrace, by_event: pl.DataFrame) -> tuple[_Rows, _Rows]:
-    """Return the rows of the ranges in `backward_passes`, and of their forward operators."""
+    """Return, for each range in `backward_passes`, its row and the row of its forward operator.
+
+    Ranges for which one of the two rows is unknown are left out.
+    """
     events, parts = host_nodes(rank_trace)["event_index"], backward_passes(rank_trace)
     part, forward = (_rows_in(by_event, events.gather(parts[column])) for column in ("node", "forward"))
     known = (part != NO_PARENT) & (forward != NO_PARENT)
@@ -326,12 +335,12 @@ def _backward_parts(rank_trace: RankTrace, by_event: pl.DataFrame) -> tuple[_Row
 
 
 def _in_file_order(ranges: pl.DataFrame) -> pl.DataFrame:
-    """Return event_index and row of the ranges, in the order of the file."""
+    """Return the event_index of each range, and its row in `ranges`, in the order of the file."""
     return ranges.select("event_index", row=pl.int_range(pl.len())).sort("event_index")
 
 
 def _rows_in(by_event: pl.DataFrame, event_index: pl.Series) -> _Rows:
-    """Return the rows of these events; `by_event` is the result of `_in_file_order`."""
+    """Return the row of each event's range; -1 if unknown. `by_event` is the result of `_in_file_order`."""
     found: _Rows = np.append(by_event["row"].to_numpy(), NO_PARENT)[rows_of_events(by_event, event_index)]
     return found
 
@@ -366,7 +375,7 @@ def _waits(rank_trace: RankTrace, ranges: pl.DataFrame, by_event: pl.DataFrame, 
 
 
 def _begins_anew(known: HostLines, parent: _Rows) -> _Bools:
-    """Return whether each range is outermost, or its line, callee or flags differ from those of the range around it."""
+    """Return whether each range is outermost or differs from the range around it in its line, callee or flags."""
     begins: _Bools = parent == NO_PARENT
     for values in (known.line, known.callee, known.is_backward, known.is_wait, known.is_python):
         begins = begins | (values[:-1] != values[parent])

@@ -17,8 +17,8 @@ from holotrace.schema import EventKind
 from holotrace.store.trace import RankTrace
 
 _DENOISER = r"(Transformer|UNet)[23]D(Condition)?(Model|Wrapper)|[a-z]DiT|DiT[A-Z_]|UNetSpatioTemporal"
-"""Classes of diffusers and xDiT that predict noise: FluxTransformer2DModel, UNet2DConditionModel, xFuserFlux1Transformer2DWrapper;
-https://github.com/huggingface/diffusers/tree/main/src/diffusers/models."""
+"""Classes of diffusers and xDiT that predict noise, such as FluxTransformer2DModel, UNet2DConditionModel and
+xFuserFlux1Transformer2DWrapper; see https://github.com/huggingface/diffusers/tree/main/src/diffusers/models."""
 
 _ENGINE_FUNCTIONS = (
     ("vllm", r"(^|/)vllm/(v1/)?worker/(gpu_)?model_runner\.py\(\d+\): execute_model$"),
@@ -36,8 +36,8 @@ class Passes(NamedTuple):
     """Forward passes of one kind.
 
     ranges       event_index (null if unknown), start_ns, end_ns and track_id, sorted by start
-    found_by     how they were found
-    is_denoiser  whether they predict noise
+    found_by     what marks the passes: `python function`, `module`, `compiled graph` or `token embedding`
+    is_denoiser  whether the passes predict noise
     """
 
     ranges: pl.DataFrame
@@ -74,8 +74,8 @@ def denoising_passes(rank_trace: RankTrace, within: pl.DataFrame | None = None, 
     Args:
         rank_trace: the rank.
         within: start_ns and end_ns of ranges, sorted by start; only passes inside these ranges are returned.
-        is_certain: whether these ranges certainly contain denoising steps. If False, calls of a compiled graph are
-            returned only if the same graph is called several times inside a range and the rank has no token embeddings.
+        is_certain: whether these ranges certainly contain denoising steps. If False, two conditions apply to calls of a
+            compiled graph: the rank has no token embeddings, and a range contains several calls of the same graph.
     """
     modules = _outermost(_modules(rank_trace, _DENOISER))
     if len(modules):

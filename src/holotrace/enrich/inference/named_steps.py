@@ -23,7 +23,7 @@ _GENERAL_ENGINES = ("annotation", "pattern")
 class NamedStep(NamedTuple):
     """A range that marks a step.
 
-    said  the facts in its name, and in the names of ranges inside it that mark the same step
+    said  the facts in the range's name, and in the names of ranges inside it that mark the same step
     """
 
     event_index: int
@@ -97,10 +97,10 @@ def _with_inner(outer: NamedStep, steps: list[NamedStep]) -> list[NamedStep]:
 
 
 def _joined(outer: StepName, inner: StepName) -> StepName:
-    """Combine the facts in both names. If both give a value, the outer name takes precedence.
+    """Combine the facts in both names. If both names give a value, the outer name takes precedence.
 
-    The rule of the inner name is kept. But if that rule is a general one (for annotations, or from a user's pattern),
-    the rule of the outer name is kept instead.
+    The result keeps the rule that matched the inner name. But if that rule is general (a rule for annotations, or a
+    user's pattern), the result keeps the rule that matched the outer name.
     """
     filled = {name: value for name, value in inner._asdict().items() if getattr(outer, name) is None}
     rule = outer.rule if inner.rule.engine in _GENERAL_ENGINES else inner.rule

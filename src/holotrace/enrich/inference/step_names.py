@@ -57,13 +57,14 @@ class StepRule:
 
     pattern      regular expression that matches the whole name
     engine       the engine that writes such names
-    kind         kind of the step; None if the numbers in the name show it, or if it is unknown
+    kind         kind of the step; None if it is unknown, or if only the numbers in the name show it
     versions     engine versions that write such names
     source       where the engine writes the name
     is_draft     whether the step runs the draft model of speculative decoding
     is_verifying whether the step checks drafted tokens; if so, it has several tokens for each request
     holds_steps  whether the range contains several steps, such as all denoising steps of an image
-    is_common    whether other programs use the name too; if so, the work inside the range must confirm the step
+    is_common    whether other programs use the name too; if so, the range is accepted only if the work inside it looks
+                 like such a step
     until_next   whether the step includes work between the range and the next step, such as sampling
     """
 

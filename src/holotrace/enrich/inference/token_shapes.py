@@ -60,7 +60,7 @@ def _embeddings(rank_trace: RankTrace) -> pl.DataFrame:
 
 
 def _embedding(dims: str | None) -> tuple[int, int | None, int] | None:
-    """Return the size of the table, and batch and length of the indices; None if the indices cannot be tokens."""
+    """Return the table's size, and the batch size and length of the indices; None if the indices cannot be tokens."""
     shapes = _shapes(dims)
     if len(shapes) < 2 or len(shapes[0]) != 2:  # noqa: PLR2004 -- a table has rows and columns
         return None

@@ -8,7 +8,7 @@ _MOST_RANGES = 8
 
 
 def joined_findings(of_ranks: Mapping[int, Iterable[str]]) -> tuple[str, ...]:
-    """Return each distinct sentence once, after the ranks that it is about: `rank 3: …`, `ranks 0-5, 7: …`."""
+    """Return each distinct sentence once, preceded by the ranks that it is about: `rank 3: …`, `ranks 0-5, 7: …`."""
     ranks: dict[str, list[int]] = {}
     for rank, sentences in of_ranks.items():
         for sentence in sentences:

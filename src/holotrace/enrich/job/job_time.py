@@ -18,12 +18,18 @@ RANGES = tuple(kind for kind in EventKind if kind not in _NO_RANGES)
 
 
 def origin_ns(trace: Trace) -> int:
-    """Return the earliest start of any listed event of any rank, selected or not; HTA's times are relative to it."""
+    """Return the earliest start of the listed events of all ranks, including events that are not selected.
+
+    HTA's times are relative to it.
+    """
     return min((span[0] for span in trace.map(_whole_span).values() if span), default=0)
 
 
 def duration_ns(rank_trace: RankTrace) -> int:
-    """Return the time from the first to the last start of the selected events; HTA takes it as the trace's length."""
+    """Return the time from the first to the last start of the selected events.
+
+    HTA uses this time as the length of the trace.
+    """
     span = _span(rank_trace)
     return span[1] - span[0] if span else 0
 

@@ -233,11 +233,11 @@ def jobs_of(facts: Mapping[int, FileFacts]) -> list[list[int]]:
 def _single(facts: Mapping[int, FileFacts]) -> str:
     """Report the files with a world size of 1, if there are several."""
     alone = [rank for rank, of_rank in facts.items() if of_rank.world_size == 1]
-    return f"each of {ranks_text(sorted(alone))} is a job of one rank" if len(alone) > 1 else ""
+    return f"{ranks_text(sorted(alone))} each recorded a world size of 1" if len(alone) > 1 else ""
 
 
 def _is_surely_one_job(facts: Mapping[int, FileFacts]) -> bool:
-    """Return whether all ranks report the same world size, and whether it is at least the number of ranks.
+    """Return whether all ranks report the same world size, and this size is at least the number of ranks.
 
     If so, the ranks belong to one job even if they differ in hardware.
     """

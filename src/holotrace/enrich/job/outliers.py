@@ -21,10 +21,12 @@ _LEAST_SPREAD = 0.02
 def stands_out(table: pl.DataFrame, value: str, peers: Sequence[str]) -> pl.Series:
     """Return, for each row, whether its value is far above the values of its peers.
 
-    The peers are all rows that have the same entries in the columns `peers`. m is the median of the
-    peers; s is their median absolute deviation times 1.4826, but at least 2 % of m:
+    The peers of a row are all rows that have the same entries in the columns `peers`, including the row itself. m is
+    the median of the peers; s is their median absolute deviation times 1.4826, but at least 2 % of m:
 
         value > 1.25 m  and  value > m + 5 s
+
+    The result is false for rows with fewer than 4 peers.
 
     The median is used because outliers hardly change it, whereas they increase the mean of the deviations. Source: B.
     Iglewicz and D. Hoaglin, "How to Detect and Handle Outliers", 1993, chapter 3.

@@ -22,16 +22,16 @@ from holotrace.store.trace import RankTrace
 class CallGraph(EqualByContent):
     """The event graph of a rank for a window of time, and the communication calls in this window.
 
-    graph  the graph of the events. A collective that the host performs is an activity outside the requesting thread. An
-           edge leads from the thread to the collective's start. If the thread waits for the collective, another edge
-           leads from the collective's end back to the thread. If the wait begins after the collective's start, a third
-           edge leads from the start of the wait to the collective's end.
+    graph  the event graph. A collective that the host performs is an activity in its own lane, apart from the thread
+           that requested it. An edge leads from the thread to the collective's start. If the thread waits for the
+           collective, another edge leads from the collective's end back to the thread. If the wait begins after the
+           collective's start, a third edge leads from the start of the wait to the collective's end.
     calls  the calls within the window, in the order of `of_rank(rank_trace).calls`:
 
         event_index  uint32  as in `of_rank(rank_trace).calls`
         activity     uint32  row of `graph.activities`
-        asked_node   uint32  row of `graph.nodes`: for host calls, the last node of the requesting thread that is not
-                             later than the request; for kernels, the same as start_node
+        asked_node   uint32  row of `graph.nodes`. For host calls, this is the last node of the requesting thread at or
+                             before the time of the request; for kernels, it is the same as start_node
         start_node   uint32  row of `graph.nodes`
         end_node     uint32  row of `graph.nodes`
     """
@@ -64,10 +64,10 @@ def _calls(rank_trace: RankTrace, activities: WindowActivities) -> pl.DataFrame:
 
 
 def _asked(activities: WindowActivities, asked_ns: pl.Series, rows: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-    """Return, for each call, the last node of the requesting thread that is not later than the request.
+    """Return, for each call, the last node of the requesting thread at or before the time of the request.
 
-    If there is no such node, return the node at which the call starts. If a call has its own lane, the thread that
-    recorded the call also requested it.
+    For kernels, and if there is no such node, return the node at which the call starts. A call that the host performs
+    has a lane of its own; the thread that recorded the call is the requesting thread.
     """
     nodes, tracks, lanes = activities.nodes, activities.column("track_id"), activities.column("lane")
     asked: npt.NDArray[np.int64] = nodes.start[rows].copy()

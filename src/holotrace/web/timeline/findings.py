@@ -18,7 +18,8 @@ MOST_OF_A_KIND = 20
 """Maximum number of findings of each kind on a rank; only the longest are shown."""
 
 SHORTEST_NS = 30_000
-"""Minimum length of a gap or wait in ns, about as long as a launch; `holotrace.idle_time` has the same threshold."""
+"""Minimum length of a gap or wait in ns, about as long as a kernel launch takes; `holotrace.idle_time` has the same
+threshold."""
 
 
 @dataclass(frozen=True)

@@ -25,8 +25,8 @@ NOT_SLICES = (EventKind.MEMORY, EventKind.TRACE_SPAN, EventKind.INSTANT)
 counter."""
 
 FEW_EVENTS = 150_000
-"""Maximum number of events that are merged anew for each answer; with more events, the answer uses a cached level
-of the whole rank."""
+"""If a window has at most this many events, each answer merges them again; otherwise, it uses a cached level of the
+whole rank."""
 
 _ANNOTATIONS = (int(EventKind.USER_ANNOTATION), int(EventKind.GPU_USER_ANNOTATION))
 _DEVICE_ROW_KINDS = (*DEVICE_WORK_KINDS, EventKind.GPU_USER_ANNOTATION, EventKind.SYNCHRONISATION, EventKind.CUDA_EVENT)
@@ -89,7 +89,10 @@ class TimelineIndex:
             return self._levels[level]
 
     def prepare(self, widest: int) -> None:
-        """Compute in advance the levels for windows with many events; `widest` is the level of the whole recording."""
+        """Compute in advance the levels that windows with many events need.
+
+        `widest` is the level of a window that shows the whole recording.
+        """
         halvings = (len(self.events.start) // FEW_EVENTS).bit_length()
         for level in range(max(0, widest - halvings), widest) if halvings else ():
             self.level(level)

@@ -20,7 +20,7 @@ from holotrace.store.trace_file import TraceFile
 from holotrace.web.session.bound_files import native_trace
 
 MOST_FILES = 2
-"""Maximum number of files that are kept; a file may have several hundred MB."""
+"""Maximum number of files that are kept; each may take several hundred MB."""
 
 
 class MergedFiles:
@@ -44,7 +44,7 @@ class MergedFiles:
             file = self._files.pop(key, None) or self._made(trace)
             self._files[key] = file
             while len(self._files) > MOST_FILES:
-                with suppress(OSError):  # Windows does not remove a file that is being sent
+                with suppress(OSError):  # Windows cannot delete a file while it is being sent
                     self._files.popitem(last=False)[1].unlink()
         return file
 

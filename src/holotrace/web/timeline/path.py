@@ -73,7 +73,7 @@ def path_answer(index: TimelineIndex, overlay: PathOverlay, window: Window) -> d
                  longest of them: number of its class, number of its name, event_index, row and depth; the last four
                  are -1 if the segment has no drawn event
         path_classes, names  the texts for the numbers of classes and names
-        marks    [row, depth, starts, lengths] of the path in each lane; starts are relative, as in `along`
+        marks    [row, depth, starts, lengths] of the path in each lane; each start is relative to the previous end
     """
     along = at_level(Slices.single(overlay.along, *overlay.along.within([0], window.start, window.end)), window.level)
     names, columns = _columns(index, overlay, along)
@@ -92,7 +92,10 @@ def path_answer(index: TimelineIndex, overlay: PathOverlay, window: Window) -> d
 
 
 def _places(index: TimelineIndex, graph: PathGraph) -> _Numbers:
-    """Return the position of each activity in the index, followed by `NOWHERE` for segments without an activity."""
+    """Return the position of each activity in the index.
+
+    The last value is `NOWHERE`, for segments without an activity.
+    """
     wanted = graph.graph.activities["event_index"].to_numpy()
     highest = int(max(wanted.max(initial=0), index.event_index.max(initial=0)))
     place_of = np.full(highest + 1, NOWHERE, np.int64)
@@ -127,7 +130,7 @@ def _columns(index: TimelineIndex, overlay: PathOverlay, along: Slices) -> tuple
 
 
 def _where(is_known: npt.NDArray[np.bool_], column: npt.NDArray[np.integer]) -> _Numbers:
-    """Fill the places where `is_known` is true with the values of `column`, in order; the others with `NOWHERE`."""
+    """Return the values of `column`, in order, where `is_known` is true, and `NOWHERE` elsewhere."""
     whole = np.full(len(is_known), NOWHERE, np.int64)
     whole[is_known] = column
     return whole

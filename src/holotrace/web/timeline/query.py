@@ -15,10 +15,10 @@ from holotrace.web.timeline.index import FEW_EVENTS, TimelineIndex
 from holotrace.web.timeline.slices import Slices, at_level
 
 MOST_MERGED = 5_000
-"""Maximum number of merged slices in an answer; beyond it, slices are merged over more pixels."""
+"""If an answer has more merged slices than this, neighbouring slices are merged further."""
 
 MOST_PIXELS_MERGED = 6
-"""Slices are merged over at most 2^n pixels, where n is this number."""
+"""Events are merged into one slice only if they start within 2^n pixels of each other; n is this number."""
 
 NAME_LENGTH = 160
 MOST_FOUND = 2_000

@@ -14,8 +14,8 @@ from holotrace.units import duration_text
 from holotrace.web.session.session import Scope, Session
 
 MOST_COMPARED_BYTES = 1 << 30
-"""Maximum size of a run whose files are read to compare its ranks; for larger runs, the rank order stays empty until
-another page has compared the ranks."""
+"""If the files of a run have more bytes than this, they are not read to compare the ranks; the rank order then stays
+empty until another page has compared them."""
 
 _ANALYSIS = "stragglers"
 _LEAST_RANKS = 3
@@ -41,7 +41,7 @@ class RankOrder:
 def rank_order(found: Stragglers) -> RankOrder:
     """Choose the rank that causes most of the waiting and, among the other ranks, the one with the median waiting time.
 
-    If `is_cause` is false for all ranks, no rank counts as late, and the order is empty.
+    The order is empty if `is_cause` is false for all ranks, or if there are fewer than three ranks.
     """
     causes = found.per_rank.filter("is_cause")
     if not len(causes) or len(found.per_rank) < _LEAST_RANKS:

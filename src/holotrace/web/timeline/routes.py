@@ -117,7 +117,7 @@ def _order(session: Session) -> list[dict[str, Any]]:
 
 
 def _clocks(session: Session) -> list[dict[str, Any]]:
-    """Answer with the clocks of `ranks`; empty if all ranks are on one host."""
+    """Answer with the clocks of `ranks`; the answer is empty if all ranks are on one host."""
     return clocks_answer(_ready(session, _several(), "timeline clocks", timeline_clocks))
 
 
@@ -224,7 +224,7 @@ def _flames(session: Session) -> dict[str, Any]:
 def _of_areas(
     session: Session, name: str, compute: Callable[[Callable[[int], TimelineIndex], tuple[Area, ...]], T]
 ) -> T:
-    """Return a result for the requested areas; ranks are read one after the other, because indexes are large."""
+    """Return a result for the requested areas; ranks are read one after the other, because their indexes are large."""
     run, areas = request.args.get("run", ""), areas_of(request.args.get("areas", ""))
     scope = Scope(run, tuple(sorted({area.rank for area in areas})))
 

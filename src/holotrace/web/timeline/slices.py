@@ -24,7 +24,7 @@ class Lanes:
     end: _Numbers
 
     def lane_of(self, places: npt.ArrayLike) -> _Numbers:
-        """Return the lanes of these intervals."""
+        """Return the lane of the interval at each of these positions."""
         return np.asarray(np.searchsorted(self.bounds, places, side="right") - 1)
 
     def within(self, lanes: Iterable[int], start: int, end: int) -> tuple[_Numbers, _Numbers]:
@@ -52,7 +52,7 @@ class Slices(Lanes):
 
     busy        total length of the events
     count       number of events
-    longest     position in the index of the longest of these events
+    longest     index position of the longest event
     longest_ns  length of the longest event
     """
 
@@ -82,7 +82,7 @@ class Slices(Lanes):
 
 
 def at_level(slices: Slices, level: int, *, coarser: int = 1) -> Slices:
-    """Merge events shorter than 2^level ns if they start in the same interval of 2^(level + coarser) ns on a lane.
+    """Merge events of a lane that are shorter than 2^level ns and start in the same interval of 2^(level + coarser) ns.
 
     Longer events are not merged, and events before a longer event are not merged with events after it. The busy time of
     a lane does not change.

@@ -15,14 +15,13 @@ PARTS = 512
 
 
 def busy_answer(index: TimelineIndex) -> dict[str, Any]:
-    """Return how much of each part of the recording is covered by device work.
+    """Return the percentage of each part of the recording that device work covers.
 
-    If the recording has no device work, return how much is covered by host operators.
-
+    If the recording has no device work, host operators are measured instead.
 
     Returns:
-        of       "device" or "host"
-        percent  `PARTS` whole percentages
+        of       what was measured: "device" or "host"
+        percent  for each of the `PARTS` parts, the percentage, as an integer
     """
     is_work = np.isin(index.kind, [int(kind) for kind in DEVICE_WORK_KINDS])
     counted = is_work if is_work.any() else index.kind == int(EventKind.CPU_OP)

@@ -31,10 +31,10 @@ def sql_answer(trace: Trace, query: str, executor: Executor = IN_PROCESS) -> dic
     Returns:
         columns  names of the columns
         rows     cells as text, null where the value is null; the first `MOST_SQL_ROWS` rows
-        places   for each of these rows, its event as [rank, event_index], or its time as [rank, start, end] (times on
-                 the rank's clock, as text), or null
+        places   for each of these rows, where it is on the timeline: an event as [rank, event_index], a time as
+                 [rank, start, end] (times on the rank's clock, as text), or null if unknown
         count    number of all rows
-        error    the reason why there is no answer; then, this is the only key
+        error    the reason why there is no answer; if present, this is the only key
     """
     try:
         rows = sql(trace, query, memory_limit_bytes=MEMORY_BYTES, timeout_s=TIMEOUT_S, executor=executor)
@@ -52,7 +52,7 @@ def sql_answer(trace: Trace, query: str, executor: Executor = IN_PROCESS) -> dic
 
 
 def checked(query: object) -> str:
-    """Return the query if it is a string of a sensible length.
+    """Return the query after checking that it is a string, not empty, and not too long.
 
     Raises:
         InvalidOptionError: the query is not a string, is empty, or is too long.
@@ -83,7 +83,7 @@ def _cell(value: object) -> str | None:
 
 
 def _places(rows: pl.DataFrame, trace: Trace) -> list[list[Any] | None]:
-    """Return the place of each row on the timeline, from the columns `rank`, `event_index`, and times in ns."""
+    """Return where each row is on the timeline, according to its rank and its event index or times in ns."""
     ranks = _ranks(rows, trace)
     if ranks is None:
         return [None] * len(rows)
@@ -94,7 +94,10 @@ def _places(rows: pl.DataFrame, trace: Trace) -> list[list[Any] | None]:
 
 
 def _ranks(rows: pl.DataFrame, trace: Trace) -> list[int | None] | None:
-    """Return the rank of each row; without a column `rank`, the trace's only rank, or None if it has several."""
+    """Return the rank of each row.
+
+    Without a column `rank`, each row is on the trace's only rank; return None if the trace has several ranks.
+    """
     if "rank" in rows.columns:
         known = set(trace.ranks)
         return [rank if rank in known else None for rank in _integers(rows, "rank")]

@@ -1,4 +1,4 @@
-"""The request of the SQL box; it is a POST, because pages of other sites cannot send one."""
+"""The request of the SQL box; it is a POST, because the server rejects every POST from another site's page."""
 
 from __future__ import annotations
 
