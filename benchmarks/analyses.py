@@ -180,7 +180,7 @@ def work(inputs: str, names: list[str], options: argparse.Namespace) -> None:
 
     def load() -> list[Any]:
         loaded.append(TraceAnalysis(**arguments))
-        if not options.as_peer:  # our side reads the trace on first use
+        if not options.as_peer:  # holotrace reads the trace on first use
             _ = [rank_trace.health for rank_trace in loaded[0].t.trace.ranks.values()]
         return loaded
 

@@ -51,7 +51,10 @@ def frame_of(cause: Cause | None) -> str | None:
 
 
 def longer_computation(scenario: Scenario, ranks: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """If there is no cause function, return how much more CPU time each slow rank uses than the other ranks' median."""
+    """Return how much more CPU time each slow rank uses in each step than the median of the other ranks.
+
+    This is the truth of scenarios in which slow ranks compute more, but call no function that is the cause.
+    """
     return [
         {
             "rank": slow,

@@ -58,7 +58,7 @@ def test_a_host_whose_links_are_all_slow_is_named_instead_of_its_links():
 
 
 def test_a_slow_group_within_a_host_is_named_by_its_ranks():
-    """Each of six groups has both ranks on one host; the slow group is listed as a group, not as a host or link."""
+    """Each of six groups has two ranks on one host; the slow group is listed as a group, not as a host or link."""
     groups = {(f"{host}{n}",) * 2: 1_000.0 for host in "xyz" for n in range(2)}
 
     assert _parts(_instances(groups | {("y0", "y0"): 2_000.0})) == [("group", "y0-y0", 2.0)]

@@ -69,7 +69,7 @@ class Participants(NamedTuple):
         return chosen._replace(operation=np.unique(chosen.operation, return_inverse=True)[1])
 
     def readings(self) -> Readings:
-        """Return the column `reading`, from which the lines of the clocks are estimated."""
+        """Return the readings, from which a line is estimated for each clock."""
         return Readings(self.operation, self.clock, self.reading, self.is_together)
 
     def marks(self) -> tuple[Marks, Marks]:

@@ -24,7 +24,7 @@ _BASES = (
 )
 _HEADING = Heading(QUESTION.question, "What each finding costs in a step, the costliest first")
 _LONGEST = 120
-"""The text of a finding above its bar is cut to this many characters, which fit on a wide screen."""
+"""The longest text of a finding above its bar, in characters; such a text fits on a wide screen."""
 
 
 def plot_diagnosis(result: Diagnosis, *, theme: Theme = "light") -> go.Figure:

@@ -73,7 +73,7 @@ def _records_for_autograd(rank_trace: RankTrace, stacks: pl.DataFrame) -> _Bools
 
 
 def _furthest(parent: _Rows, wanted: _Bools, rows: _Rows) -> _Rows:
-    """Return, for each of `rows`, the outermost row around it that is `wanted`; if there is none, the row itself."""
+    """Return, for each of `rows`, the outermost `wanted` row that contains it; if there is none, the row itself."""
     furthest = furthest_above(parent, wanted, rows)
     return np.where(furthest == NO_PARENT, rows, furthest)
 

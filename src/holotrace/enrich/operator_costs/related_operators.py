@@ -64,7 +64,7 @@ def _listed(rows: _Rows, described: pl.DataFrame) -> RelatedOperators:
 def _inside(rank_trace: RankTrace, rows: _Rows) -> pl.DataFrame:
     """Return the operators inside `rows` that take expert weights or choose experts.
 
-    The column `row` of the result is the innermost of `rows` around each operator.
+    The column `row` of the result is, for each operator, the innermost of `rows` that contains it.
     """
     stacks = call_stacks(rank_trace)
     is_call = np.zeros(stacks.height, np.bool_)

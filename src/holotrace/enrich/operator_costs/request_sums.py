@@ -32,7 +32,10 @@ def request_sums(step: str | None) -> dict[str, int]:
 
 
 def steps_with_sums(rank_trace: RankTrace, stacks: pl.DataFrame, rows: npt.NDArray[np.int64]) -> pl.Series:
-    """Return, for each of `rows`, the name (string id) of the innermost step with sums around it; null if none is."""
+    """Return, for each of `rows`, the name (string id) of the innermost step around it whose name contains sums.
+
+    The name is null if there is no such step around the row.
+    """
     distinct = called_names(rank_trace)
     has_sums = pl.Series([bool(request_sums(text)) for text in rank_trace.texts(distinct)], dtype=pl.Boolean)
     named = distinct.filter(has_sums)

@@ -295,7 +295,10 @@ def rules_of(operators: pl.Series) -> dict[str, Rule | None]:
 
 @lru_cache(maxsize=2)
 def _rules_found(_own: tuple[Rule, ...]) -> dict[str, Rule | None]:
-    """Return a cache {operator name: rule} that callers fill; when users change their rules, a new cache is used."""
+    """Return the cache {operator name: rule} for these rules of the user.
+
+    The cache is empty at first, and callers fill it. Changed rules get a new cache.
+    """
     return {}
 
 

@@ -115,7 +115,8 @@ def _is_within_operator(
 ) -> npt.NDArray[np.bool_]:
     """Return which annotations are inside an operator.
 
-    Other annotations and runtime or driver calls may be between the annotation and the operator, but modules may not.
+    Other annotations and runtime or driver calls may lie between the two. If a module lies between them, the annotation
+    is not considered to be inside the operator.
     """
     is_annotation = (node_class == NodeClass.ANNOTATION) & ~is_call
     rows = np.flatnonzero(is_annotation)
@@ -137,7 +138,10 @@ def _module_calls(rank_trace: RankTrace, columns: list[str]) -> pl.DataFrame:
 
 
 def _taken_from_parent(ranges: pl.DataFrame, parent: _Rows, is_overlapping: npt.NDArray[np.bool_]) -> _Rows:
-    """Return by how much each range reduces its parent's self time (ns), excluding overlaps with earlier siblings."""
+    """Return the time (ns) of each range that is subtracted from its parent's self time.
+
+    If a range overlaps earlier siblings, the overlap is left out, because it is already subtracted for those siblings.
+    """
     start_ns, end_ns = ranges["start_ns"].to_numpy(), ranges["end_ns"].to_numpy()
     taken: _Rows = end_ns - start_ns
     if is_overlapping.any():
@@ -154,7 +158,10 @@ def _is_call(ranges: pl.DataFrame) -> npt.NDArray[np.bool_]:
 
 
 def _node_of_row(is_node: npt.NDArray[np.bool_]) -> _Rows:
-    """Return the node number of each row that is a node; the last entry is -1, so row -1 has no node."""
+    """Return the node number of each row; the numbers of rows that are not nodes have no meaning.
+
+    An extra last entry is -1 (no node), so that looking up row -1 returns "no node".
+    """
     return np.append(np.cumsum(is_node) - 1, NO_PARENT)
 
 

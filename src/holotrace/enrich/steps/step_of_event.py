@@ -20,9 +20,9 @@ def step_of_event(rank_trace: RankTrace) -> pl.Series:
     """Return the step of every row of `events`.
 
     A host event belongs to the step in which it begins; device work belongs to the step in which it was launched.
-    Device work without a known launch belongs to the step in which it starts, unless it was probably launched before
-    the recording; then it belongs to no step. If several threads record a step, the step lasts from the first start to
-    the last end of their ranges.
+    Device work without a known launch belongs to the step in which it starts or, if it was probably launched before
+    the recording, to no step. If several threads record a step, the step begins with the earliest of their ranges and
+    ends with the range that ends last.
 
     Returns:
         `step`, int64, in the order of `rank_trace.table("events")`; null outside all steps.
@@ -32,7 +32,10 @@ def step_of_event(rank_trace: RankTrace) -> pl.Series:
 
 
 def is_in_steps(rank_trace: RankTrace, numbers: Collection[int] | None = None) -> npt.NDArray[np.bool_]:
-    """Return whether each row of `events` belongs to one of these steps (by default, any step); see `step_of_event`."""
+    """Return whether each row of `events` belongs to a step with one of these numbers; see `step_of_event`.
+
+    By default, return whether it belongs to any step.
+    """
     rows, is_chosen = step_rows(rank_trace, numbers)
     chosen: npt.NDArray[np.bool_] = np.append(is_chosen, [False])[
         rows

@@ -40,7 +40,7 @@ _HOST_COLUMNS = ("name", "start_ns", "end_ns", "track_id")
 
 @derived_under_rules
 def roles(rank_trace: RankTrace) -> dict[str, Intervals]:
-    """Return when each of the `ROLES` applies on any thread, stream or device, as disjoint intervals in order.
+    """Return the intervals in which each of the `ROLES` applies on any thread, stream or device, sorted and disjoint.
 
     kernel          kernels that compute
     memcpy, memset  copies and memsets on the devices
@@ -55,7 +55,7 @@ def roles(rank_trace: RankTrace) -> dict[str, Intervals]:
 
 
 def _without_waits(rank_trace: RankTrace, operators: pl.DataFrame, known: Intervals) -> Intervals:
-    """Return when at least one thread runs an operator and is not waiting for a functional collective."""
+    """Return the intervals in which a thread runs an operator and is not waiting for a functional collective."""
     names = names_matching(rank_trace.unselected, _WAITS)
     waits = operators.filter(pl.col("name").is_in(names.implode()))
     if waits.is_empty():
@@ -72,13 +72,13 @@ def times_within(
 ) -> dict[str, Int64Array]:
     """Return the time of each role, and the remaining time (`other`), in each row of `within` (start_ns, end_ns).
 
-    The time of a role is the time in which this role applies, but no role before it in `ROLES` does.
+    While several roles apply at once, the time is assigned only to the role that comes first in `ROLES`.
 
     Args:
         intervals: the intervals of the `ROLES`.
         within: the steps.
-        restarts: reproduce a mistake of the TensorBoard plugin: once the earlier roles fill all steps, the next role
-            is counted in full, although it overlaps the earlier roles.
+        restarts: whether to reproduce a mistake of the TensorBoard plugin. If the earlier roles together fill every
+            step, the plugin still counts the whole time of the next role, and so counts some time twice.
     """
     starts, ends = within["start_ns"].to_numpy(), within["end_ns"].to_numpy()
     taken: Intervals = (np.empty(0, np.int64), np.empty(0, np.int64))

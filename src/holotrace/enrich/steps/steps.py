@@ -18,7 +18,9 @@ from holotrace.store.derived import derived
 from holotrace.store.trace import RankTrace
 
 _STEP_KINDS = (EventKind.CPU_OP, EventKind.USER_ANNOTATION)
-"""Only host kinds, because the profiler repeats steps on the device (GPU_USER_ANNOTATION) with later times."""
+"""The kinds of events that record steps on the host. On the device, the profiler repeats each step with later
+times (GPU_USER_ANNOTATION); these events are ignored.
+"""
 
 _ENOUGH_WORK = 0.8
 """The last window is considered cut short if it launched less than this fraction of the previous window's work."""
@@ -48,19 +50,19 @@ def steps(rank_trace: RankTrace) -> pl.DataFrame:
 
 @derived
 def windows(rank_trace: RankTrace, annotation: str | None = None) -> pl.DataFrame:
-    """Return the windows into which the recording of a rank is divided: by default, its steps.
+    """Return the time windows of a rank's recording; by default, these are its steps.
 
     Args:
         rank_trace: the rank.
         annotation: name of the host annotations (or operators) to use instead of steps. They are numbered from 0 in
-            order of start.
-            By default, the windows are the steps or, if there are none, the whole recording as window 0.
+            order of start. By default, the windows are the steps. If there are no steps, window 0 is the whole
+            recording.
 
     Returns:
-        One row for each window, even if several threads record it, sorted by start_ns; empty if no event has the name
-        given as `annotation`:
+        One row for each window, sorted by start_ns. A step that several threads record has only one row. The table is
+        empty if no event has the name given as `annotation`:
 
-        window    int64  the number of the step, or of the annotation
+        window    int64  the number of the step or annotation
         start_ns  int64
         end_ns    int64
     """
@@ -122,7 +124,7 @@ def extended_by_work(host: pl.DataFrame, work: pl.DataFrame) -> pl.DataFrame:
 
 
 def _one_after_the_other(within: pl.DataFrame, before_ns: int | None) -> pl.DataFrame:
-    """Delay each window's start to the end of the previous window, and its end to the end of the window's work."""
+    """Let each window start no earlier than the previous window ends, and end no earlier than its device work ends."""
     ends = pl.max_horizontal("start_ns", "end_ns", "last_ns", pl.lit(before_ns, pl.Int64)).cum_max()
     starts = pl.max_horizontal("start_ns", ends.shift(1), pl.lit(before_ns, pl.Int64))
     return within.select("window", starts, ends.alias("end_ns"))
@@ -198,7 +200,7 @@ def asked_for_ns(rank_trace: RankTrace, start_ns: npt.NDArray[np.int64]) -> npt.
 
 
 def asked_rows(rank_trace: RankTrace) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    """Return the rows of `events` with device work, and when the host requested this work.
+    """Return the rows of `events` that are device work, and for each row the time when the host requested the work.
 
     The time is `_BEFORE_ALL` for work that was requested before the recording.
     """

@@ -31,7 +31,7 @@ class Reading:
         self._ranks: dict[int, str] = {}
 
     def start(self, total_bytes: int, description: str) -> None:
-        """Begin to read a file in this thread."""
+        """Record that this thread begins to read a file."""
         self._files[threading.get_ident()] = _File(description, total_bytes)
 
     def advance(self, byte_count: int, /) -> None:

@@ -94,10 +94,10 @@ def floor_at(precision: str, device: Device) -> pl.Expr:
 
 
 def attainable_products(device: Device | None) -> pl.Expr:
-    """Return the share of the peak that matrix products reach in each row's precision: at most `ATTAINABLE_PRODUCTS`.
+    """Return the share of the peak rate that matrix products can reach in each row's precision.
 
-    For example, AMD measures 54 % for bfloat16 on an MI300X, at the clock rate that it sustains under load; see
-    `holotrace.enrich.device.peaks`.
+    The share is at most `ATTAINABLE_PRODUCTS`. For example, AMD measures 54 % for bfloat16 on an MI300X, at the clock
+    rate that it sustains under load; see `holotrace.enrich.device.peaks`.
     """
     rates = dict(device.matrix_tflops) if device is not None else {}
     measured = dict(device.attainable_tflops) if device is not None else {}

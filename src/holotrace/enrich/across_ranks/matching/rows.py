@@ -17,7 +17,7 @@ MATCHES: dict[str, pl.DataType | type[pl.DataType]] = {
     "instance": pl.UInt32,
     "matched_by": MatchedBy,
 }
-"""A match: the row of a call, and the first row of its operation."""
+"""A match: `row` of a call; `instance`, the row of the first call of the same operation; and how they were matched."""
 
 
 def rows_of(of_ranks: Mapping[int, OfRank]) -> pl.DataFrame:

@@ -58,9 +58,9 @@ class _Layer(NamedTuple):
 def fused_experts(arguments: Arguments, hidden: int = 0, first: int = 1, second: int = 2, chosen: int = 4) -> Cost:
     """FLOPs: 2·T·k·(H·N + I·H) for T tokens, k experts each, and weights H x N, I x H. Bytes: tokens, result, weights.
 
-    N is I, or 2·I with a gate. The bytes include all weights if evenly spread tokens would reach practically every
-    expert. With fewer tokens, the bytes are unknown, because the trace does not show the chosen experts. If the experts
-    are on several ranks, FLOPs and bytes are unknown.
+    N is I, or 2·I with a gate. If evenly spread tokens would reach practically every expert, the bytes include
+    all weights. With fewer tokens, the bytes are unknown, because the trace does not show which experts were chosen. If
+    the experts are on several ranks, FLOPs and bytes are unknown.
     """
     if any(_maps_experts(arguments, index) for index in range(chosen + 1, arguments.count)):
         raise UnknownCostError(_ON_SEVERAL_RANKS)
@@ -150,7 +150,7 @@ def routed_layer(arguments: Arguments) -> Cost:
     tokens = _tokens(arguments, 0)
     layers = _weights_inside(arguments, experts, tokens[1])
     if not layers:
-        message = "the shapes of the experts' weights were not recorded: no operator inside has them as input"
+        message = "the shapes of the experts' weights were not recorded: no inner operator takes them as inputs"
         raise UnknownCostError(message)
     if len(layers) > 1:
         message = "the operators inside the layer have several different pairs of weights"
@@ -159,7 +159,7 @@ def routed_layer(arguments: Arguments) -> Cost:
 
 
 def weights_at(arguments: Arguments, first: int, second: int) -> Weights:
-    """Return the weights at these positions of the inputs."""
+    """Return the weights of both products, given the positions of these two inputs."""
     one, other = arguments.shape(first, 3), arguments.shape(second, 3)
     return Weights(one, other, arguments.type(first), arguments.element_bytes(first))
 
@@ -226,7 +226,7 @@ def _layer(hidden: int, weights: Weights) -> _Layer | None:
 
 
 def _weights_inside(arguments: Arguments, experts: int, hidden: int) -> list[Weights]:
-    """Return the distinct pairs of weights that fit the tokens, from the inputs of the operators inside the call."""
+    """Return the distinct pairs of weights that match the tokens' width, from the inputs of inner operators."""
     found = dict.fromkeys(
         (tuple(call.dims[index]), call.type(index), call.element_bytes(index))
         for call in arguments.related

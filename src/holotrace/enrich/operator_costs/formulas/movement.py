@@ -13,7 +13,7 @@ _OPAQUE = re.compile(r"OpaqueType<(\d+)u?>")
 _ELEMENT = re.compile(r"(?<![\w:])(float|double|c10::Half|c10::BFloat16|int|long|bool)(?=[,>])")
 
 _CHUNKS = re.compile(r"chunk_cat_cuda_kernel<([\w:]+), ([\w:]+)>")
-"""The types that a kernel reads and writes; both are `char` if it copies bytes."""
+"""The element types that a kernel reads and writes; a kernel that only copies bytes has `char` for both."""
 
 
 def lookup(arguments: Arguments, table: int = 0, positions: int = 1) -> Cost:
@@ -25,7 +25,7 @@ def lookup(arguments: Arguments, table: int = 0, positions: int = 1) -> Cost:
 
 
 def select(arguments: Arguments) -> Cost:
-    """`index_select(input, dim, positions)`: bytes of what is read and written, and of the positions."""
+    """`index_select(input, dim, positions)`. Bytes: the positions and the selected elements (read and written)."""
     shape, dimension = arguments.shape(0), arguments.number(1)
     if not shape:
         message = "the input has no dimensions"
@@ -35,13 +35,13 @@ def select(arguments: Arguments) -> Cost:
 
 
 def gather(arguments: Arguments) -> Cost:
-    """`gather(input, dim, positions)`: bytes of the elements gathered, read and written, and of the positions."""
+    """`gather(input, dim, positions)`. Bytes: the positions and the gathered elements (read and written)."""
     moved = 2 * arguments.elements(2) * arguments.element_bytes(0) + arguments.bytes(2)
     return Cost(0, moved, "copy", arguments.precision(0))
 
 
 def scatter(arguments: Arguments, source: int = 3) -> Cost:
-    """`scatter(input, dim, positions, source)`: bytes of the elements of `source`, read and written, and of the positions."""
+    """`scatter(input, dim, positions, source)`. FLOPs: 1 per position. Bytes: positions; elements read and written."""
     elements = arguments.elements(2)
     read = elements * arguments.element_bytes(0) if arguments.has_tensor(source) else 0
     return Cost(
@@ -50,7 +50,7 @@ def scatter(arguments: Arguments, source: int = 3) -> Cost:
 
 
 def lookup_backward(arguments: Arguments) -> Cost:
-    """Gradient of `lookup`. FLOPs: 1 for each element. Bytes: gradient, positions and the written table."""
+    """Gradient of `lookup`. FLOPs: 1 for each element. Bytes: the gradients of result and table, the positions."""
     width = arguments.shape(0)[-1] if arguments.shape(0) else 0
     table = arguments.number(2) * width * arguments.element_bytes(0)
     moved = arguments.bytes(0) + arguments.bytes(1) + table
@@ -66,7 +66,7 @@ def bags(arguments: Arguments) -> Cost:
 
 
 def concatenation(arguments: Arguments) -> Cost:
-    """Bytes of all tensors, read and written; the size of an element comes from the kernel's name."""
+    """Bytes: all tensors, each read and written once. The kernel's name shows the size of an element."""
     elements = sum(map(prod, arguments.shapes(0)))
     return Cost(0, 2 * elements * listed_element_bytes(arguments), "copy")
 
@@ -96,7 +96,7 @@ def read(arguments: Arguments) -> Cost:
 
 
 def index(arguments: Arguments) -> Cost:
-    """`input[positions]` along the first dimension: as `lookup`; along other dimensions, the selection is unknown.
+    """`input[positions]`: as `lookup` if the positions select along the first dimension; otherwise, unknown.
 
     Raises:
         UnknownCostError: the positions are masks, or they select along a dimension other than the first.

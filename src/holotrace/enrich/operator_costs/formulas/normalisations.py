@@ -46,7 +46,7 @@ def batch_norm(arguments: Arguments) -> Cost:
 
 
 def rms_norm(arguments: Arguments, parameter: int = 2, normalised: int | None = 1) -> Cost:
-    """FLOPs: 4·E + 2·R for R rows. Bytes: input, output, weight; in PyTorch's operator, also each row's deviation."""
+    """FLOPs: 4·E + 2·R for R rows. Bytes: input, output, weight; for PyTorch's operator, also a deviation per row."""
     elements = arguments.elements(0)
     width = _normalised(arguments, normalised) if normalised is not None else arguments.shape(0)[-1]
     rows = elements // max(width, 1)
@@ -152,7 +152,7 @@ def _accumulator_bytes(arguments: Arguments) -> int:
 def _normalised(arguments: Arguments, index: int) -> int:
     sizes = arguments.numbers(index)
     if sizes is None:
-        message = "which dimensions are normalised was not recorded"
+        message = "the normalised dimensions were not recorded"
         raise UnknownCostError(message)
     return prod(sizes)
 

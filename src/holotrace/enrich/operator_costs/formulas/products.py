@@ -27,7 +27,7 @@ def linear(arguments: Arguments, a: int = 0, b: int = 1, bias: int | None = 2) -
 
 
 def with_bias_first(arguments: Arguments) -> Cost:
-    """`beta·bias + a x b` with input 0 as the bias: as `product`; without the bias if beta is 0."""
+    """`beta·bias + a x b`: as `product`, where input 0 is the bias. If beta is 0, the bias is not counted."""
     beta = arguments.text(3) or "1"
     return product(arguments, 1, 2, None if beta.rstrip("0.") == "" else 0)
 

@@ -21,7 +21,7 @@ def reduction(arguments: Arguments, dimensions: int = 1, result: int = 0, flops_
 
 
 def with_positions(arguments: Arguments) -> Cost:
-    """As `reduction`, plus the bytes of the results' positions, 8 bytes each."""
+    """Like `reduction`, but with 8 more bytes for the position of each result."""
     cost = reduction(arguments)
     reduced = arguments.numbers(1)
     positions = 0 if reduced is None else 8 * prod(remaining(arguments.shape(0), reduced))
@@ -42,7 +42,7 @@ def largest(arguments: Arguments) -> Cost:
 
 
 def sort(arguments: Arguments) -> Cost:
-    """FLOPs: E, although a sort may take E·⌈log2 E⌉ comparisons. Bytes: input, values and positions."""
+    """FLOPs: E for E elements, although sorting may take E·⌈log2 E⌉ comparisons. Bytes: input, values and positions."""
     elements = arguments.elements(0)
     return Cost(elements, 2 * arguments.bytes(0) + 8 * elements, "vector", arguments.precision(0))
 
@@ -83,13 +83,13 @@ def pooling_backward(arguments: Arguments) -> Cost:
 
 
 def negative_log_likelihood(arguments: Arguments) -> Cost:
-    """FLOPs: 1 for each target. Bytes: one element read for each target, and the targets."""
+    """FLOPs: 1 for each target. Bytes: the targets, and one element that is read for each target."""
     targets = arguments.elements(1)
     return Cost(targets, targets * arguments.element_bytes(0) + arguments.bytes(1), "vector", arguments.precision(0))
 
 
 def negative_log_likelihood_backward(arguments: Arguments) -> Cost:
-    """FLOPs: 1 for each target. Bytes: one element written for each target, and the targets.
+    """FLOPs: 1 for each target. Bytes: the targets, and one element that is written for each target.
 
     A separate operator fills the remaining elements of the gradient with zeros.
     """
@@ -98,7 +98,7 @@ def negative_log_likelihood_backward(arguments: Arguments) -> Cost:
 
 
 def loss(arguments: Arguments) -> Cost:
-    """Losses of two tensors. FLOPs: 2 for each element. Bytes: both tensors and the result (one element if reduced)."""
+    """Losses of two tensors. FLOPs: 2 per element. Bytes: both tensors and the result (1 element if a sum or mean)."""
     kept = arguments.bytes(0) if arguments.text(2) == "0" else arguments.element_bytes(0)
     return Cost(
         2 * arguments.elements(0), arguments.bytes(0) + arguments.bytes(1) + kept, "vector", arguments.precision(0)

@@ -53,11 +53,11 @@ def two_layers(arguments: Arguments) -> Cost:
 
 
 def backward(arguments: Arguments, products: int) -> Cost:
-    """For each computed gradient, FLOPs and input bytes of the forward call; plus the bytes of the result's gradient.
+    """FLOPs and input bytes of the forward call, once for each computed gradient; bytes of the result's gradient.
 
-    `products` is the number of matrix multiplications in the forward call. The number of kernels on tensor cores shows
-    whether one gradient (of the inputs or the weights) or both were computed. Computing one gradient moves as many
-    bytes as computing the other.
+    `products` is the number of matrix multiplications in the forward call. The number of tensor-core kernels shows
+    whether the call computed one gradient (of the inputs or of the weights) or both. Computing one gradient moves as
+    many bytes as computing the other.
     """
     forward = _forward(arguments, products)
     gradients, rest = divmod(arguments.product_count or 0, products)
