@@ -110,7 +110,7 @@ class EditedCopy:
 
 @final
 class GzipWriter:
-    """A gzip stream, compressed for speed, which takes half as long as zlib's level 3, but yields a third more data."""
+    """A gzip stream, compressed for speed: it takes half as long as zlib's level 3, but becomes a third larger."""
 
     def __new__(cls) -> Self: ...
     def compressed(self, piece: bytes) -> bytes:
@@ -293,9 +293,9 @@ def earliest_times(node_count: int, source: _Nodes, target: _Nodes, weight: _Num
     """Return the length of the longest path to each node from a node without predecessors; ValueError for a cycle."""
 
 def slacks(node_count: int, source: _Nodes, target: _Nodes, spare: _Numbers) -> _Numbers:
-    """Return how much later each node could be without delaying any node that has no successor; ValueError for a cycle.
+    """Return by how much each node could be delayed without delaying any node that has no successor.
 
-    `spare` is how much later the source of each edge could be without delaying its target.
+    `spare` is by how much the source of each edge could be delayed without delaying its target. ValueError for a cycle.
     """
 
 def path_to(last: int, source: _Nodes, target: _Nodes, binding: _Numbers) -> _Nodes:
@@ -348,7 +348,7 @@ def covered_by_group(group: _Nodes, start: _Numbers, end: _Numbers, group_count:
     """Return, for each of the groups 0, 1, …, how much time its intervals cover; overlaps count once."""
 
 def holding(start: _Numbers, end: _Numbers, times: _Numbers) -> _Numbers:
-    """Return, per time, the row of the interval that began last; -1 if that interval has already ended.
+    """Return, per time, the row of the interval that began last; -1 if it has already ended, or none has begun.
 
     Starts must ascend.
     """

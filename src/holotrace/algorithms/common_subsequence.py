@@ -60,7 +60,7 @@ def _pairs(first: Sequence[int], second: Sequence[int]) -> list[tuple[int, int]]
 def _walked_back(states: Sequence[int], row: int, other: int) -> list[tuple[int, int]]:
     """Walk back from the last rows to the first, and return the pairs of rows in the longest common subsequence.
 
-    In the state after a row of `first`, a zero bit marks a row of `second` that makes the subsequence longer.
+    In the state after a row of `first`, a zero bit marks each row of `second` at which the subsequence becomes longer.
     """
     pairs = []
     while row and other:

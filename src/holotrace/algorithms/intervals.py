@@ -82,7 +82,10 @@ def intersection(first: Intervals, second: Intervals) -> Intervals:
 
 
 def covered_before(disjoint: Intervals, moments: Int64Array) -> Int64Array:
-    """Return, for each time, how many nanoseconds before it the intervals cover; they must be disjoint and sorted."""
+    """Return, for each time, how much of the time before it the intervals cover, in nanoseconds.
+
+    The intervals must be disjoint and sorted.
+    """
     starts, ends = disjoint
     if not len(starts):
         return np.zeros(len(moments), np.int64)
@@ -118,8 +121,8 @@ def gap_begins(start_ns: Int64Array, end_ns: Int64Array, group_starts: Sequence[
         group_starts: row of the first interval of each group; groups are contiguous.
 
     Returns:
-        For each interval: the latest end of the earlier intervals of its group, but at most its own start. If there is
-        no gap, or if the interval is the first of its group, the result is its own start.
+        For each interval, the latest end of the earlier intervals of its group. If there is no gap, or if the interval
+        is the first of its group, the result is the start of the interval.
     """
     begins = start_ns.copy()
     for first, last in pairwise([*map(int, group_starts), len(start_ns)]):
@@ -165,7 +168,7 @@ def distinct_times(*times: Int64Array) -> Int64Array:
 
 
 def _pieces(first: Intervals, second: Intervals) -> tuple[Int64Array, Int64Array, Int64Array, Int64Array]:
-    """Cut time at each start and end; return the start and end of each piece, and its row in each set.
+    """Cut the time into pieces at each start and end; return each piece's start, its end, and its row in each set.
 
     The row in a set is the row of the interval that covers the piece, or -1 if no interval does.
     """
@@ -185,5 +188,5 @@ def _length(intervals: Intervals) -> int:
 
 
 def _changes(bit: int, count: int) -> Int64Array:
-    """Return the changes of the bit mask of active classes: `bit` for each of `count` starts, then `-bit` per end."""
+    """Return what to add to the bit mask of active classes: `bit` at each of `count` starts, then `-bit` at each end."""
     return np.repeat(np.array([bit, -bit], np.int64), count)

@@ -1,4 +1,4 @@
-"""Assign intervals to lanes, so that no interval is drawn over another."""
+"""Assign intervals to lanes so that no interval is drawn over another."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 MOST_ROUNDS = 512
-"""Of intervals that overlap without being nested, at most this many are drawn one below the other."""
+"""If intervals overlap without being nested, at most this many are drawn one below the other; the others are not drawn."""
 
 NOT_DRAWN = -1
 
@@ -14,7 +14,7 @@ _Rows = npt.NDArray[np.int64]
 
 
 def lanes(group: npt.NDArray[np.integer], start: _Rows, end: _Rows) -> tuple[_Rows, npt.NDArray[np.int32]]:
-    """Assign each interval to a lane of its group, so that intervals in the same lane do not overlap.
+    """Assign each interval to a lane of its group so that intervals in the same lane do not overlap.
 
     A nested interval is one lane below the innermost interval around it; if two intervals are equal, the earlier row is
     the outer one. The number of lanes of a group is the largest number of its intervals that are open at the same time.
@@ -22,7 +22,8 @@ def lanes(group: npt.NDArray[np.integer], start: _Rows, end: _Rows) -> tuple[_Ro
 
     Returns:
         order  the intervals sorted by group, start and length (longest first)
-        lane   of the intervals in `order`; `NOT_DRAWN` if more than `MOST_ROUNDS` intervals overlap without being nested
+        lane   the lane of each interval in `order`; `NOT_DRAWN` if no lane is left, because more than `MOST_ROUNDS`
+               intervals overlap without being nested
 
     An interval's lane is the number of intervals that are already open when it begins; finding it takes two sorts. If
     an interval begins inside another interval and ends after it, this method can assign overlapping intervals to the
@@ -62,7 +63,7 @@ def _order(group: npt.NDArray[np.integer], start: _Rows, end: _Rows) -> _Rows:
 
 
 def _times_in_a_row(group: npt.NDArray[np.integer], start: _Rows, end: _Rows) -> tuple[_Rows, _Rows]:
-    """Shift the times of each group, so that they come after all times of the previous group."""
+    """Shift the times of each group so that they come after all times of the previous group."""
     first = np.flatnonzero(np.diff(group, prepend=group[:1] - 1))
     number = np.zeros(len(group), np.int64)
     number[first] = 1
@@ -73,7 +74,7 @@ def _times_in_a_row(group: npt.NDArray[np.integer], start: _Rows, end: _Rows) ->
 
 
 def _in_crowded_places(lane: npt.NDArray[np.int32], start: _Rows, end: _Rows) -> _Rows:
-    """Return all intervals of each busy period in which intervals of the same lane overlap."""
+    """Find the busy periods in which intervals of the same lane overlap; return the rows of all their intervals."""
     by_lane = np.argsort(in_few_bits(lane), kind="stable")
     same = lane[by_lane][1:] == lane[by_lane][:-1]
     overlapping: _Rows = by_lane[1:][same & (end[by_lane][:-1] > start[by_lane][1:])]
@@ -86,7 +87,7 @@ def _in_crowded_places(lane: npt.NDArray[np.int32], start: _Rows, end: _Rows) ->
 
 
 def _filled(start: _Rows, end: _Rows) -> npt.NDArray[np.int32]:
-    """Fill one lane after the other: take the first interval, the next one that begins after its end, and so on."""
+    """Fill one lane after the other: take the first remaining interval, the next one that begins after it ends, etc."""
     lane = np.full(len(start), NOT_DRAWN, np.int32)
     left = np.arange(len(start))
     for number in range(MOST_ROUNDS):
@@ -94,7 +95,7 @@ def _filled(start: _Rows, end: _Rows) -> npt.NDArray[np.int32]:
             break
         following = np.searchsorted(start[left], end[left], side="left").tolist()
         chosen, at = [], 0
-        while at < len(following):  # in total, all rounds take one iteration per interval
+        while at < len(following):  # each interval is chosen once, so all rounds together take n iterations
             chosen.append(at)
             at = following[at]
         lane[left[chosen]] = number

@@ -43,7 +43,7 @@ def fit_latency(byte_counts: npt.NDArray[np.int64], times_ns: npt.NDArray[np.int
 
     The line is fitted to the median time of each size, so single slow messages do not move it (Theil-Sen: its slope is
     the median of the slopes between all pairs of sizes). The confidence intervals come from 200 bootstrap samples per
-    size; the seed is fixed, so equal input gives an equal answer.
+    size; the seed is fixed, so equal input gives equal results.
 
     >>> sizes = np.array([1_000, 10_000, 100_000])
     >>> fit = fit_latency(sizes, 5_000 + sizes // 10)
@@ -93,7 +93,7 @@ def _resampled_medians(times: npt.NDArray[np.int64], generator: np.random.Genera
 
 
 def _line(sizes: _Floats, times: _Floats) -> tuple[_Floats, _Floats]:
-    """Return latency and ns per byte of each column of `times` [size, sample]."""
+    """Fit a line to each column of `times` [size, sample]; return the latency and the ns per byte of each line."""
     one, other = np.triu_indices(len(sizes), k=1)
     slopes = np.median((times[other] - times[one]) / (sizes[other] - sizes[one])[:, None], axis=0)
     return np.median(times - slopes * sizes[:, None], axis=0), slopes

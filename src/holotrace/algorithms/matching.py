@@ -17,7 +17,7 @@ _Int64: TypeAlias = npt.NDArray[np.int64]
 
 
 def only_matches(offered: _Int64, wanted: _Int64) -> _Int64:
-    """Return, for each wanted key, the only row of `offered` with this key, or `NO_MATCH` or `SEVERAL`."""
+    """Return, for each wanted key, the row of `offered` with this key; `NO_MATCH` if none, `SEVERAL` if several have it."""
     return _native.only_matches(np.ascontiguousarray(offered), np.ascontiguousarray(wanted))
 
 
@@ -37,7 +37,7 @@ def distinct(values: _Int64) -> tuple[_Int64, _Int64]:
 def distinct_rows(columns: Sequence[_Int64]) -> tuple[_Int64, _Int64]:
     """Return the first row of each distinct combination, and for each row the index of its combination; see `distinct`.
 
-    All values are at least -1.
+    All values must be at least -1.
     """
     number = np.zeros(len(columns[0]), np.int64)
     for column in columns:

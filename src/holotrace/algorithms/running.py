@@ -30,7 +30,7 @@ def weight_before(
         outside: intervals in which the sum is treated as 0, in any order.
 
     Returns:
-        Weight times ns; the difference of two values is the integral between their times.
+        The integral up to each time, in weight times ns. The difference of two values is the integral between their times.
     """
     starts, ends = intervals
     if not len(starts):
@@ -49,5 +49,5 @@ def weight_before(
 
 
 def _changes_of_last(others: int, counted: int) -> npt.NDArray[np.int64]:
-    """Return 0 for each start and end of `others` intervals, then 1 per start and -1 per end of `counted` intervals."""
+    """Return `2 * others` zeros, then 1 for each of `counted` starts, then -1 for each of `counted` ends."""
     return np.repeat(np.array([0, 1, -1]), [2 * others, counted, counted])

@@ -23,7 +23,7 @@ _REMEMBERED_NAMES = 8_192
 """Number of names to cache; the cache saves time because the ranks of a job run the same kernels."""
 
 _DEEPEST = 40
-"""Shown names omit groups that are nested deeper than this."""
+"""In shown names, the content of groups that are nested deeper than this is replaced by `…`."""
 
 _WORDS = re.compile(
     r"operator(?=\W)\s*(?:\(\)|\[\]|->\*?|<=>|<<=|>>=|<<|>>|[-+*/%^&|=!<>]=|&&|\|\||\+\+|--|[-+*/%^&|~!=,<>]|\"\"\s*\w+)"
@@ -59,7 +59,8 @@ _Item: TypeAlias = "str | _Group"
 class _OpenGroups:
     """The open groups around a position in the name.
 
-    certain  positions in `groups` of the groups opened by `(`, `[` or `{`; a `<` may instead be a comparison
+    certain  positions in `groups` of the groups that `(`, `[` or `{` opened; all others are uncertain, because a `<`
+             may be a comparison
     """
 
     groups: list[_Group] = field(default_factory=list)
@@ -73,7 +74,7 @@ class _OpenGroups:
         return self.groups[-1]
 
     def close(self, text: str) -> bool:
-        """Close the innermost group that this bracket ends; a `<` that is still open in it was a comparison."""
+        """Close the innermost group that this bracket can end; any `<` still open inside that group was a comparison."""
         if text == ">" and self.groups and self.groups[-1].bracket == "<":
             self.groups.pop().is_open = False
             return True
@@ -282,13 +283,16 @@ def _with_groups(part: _Part, items: list[_Item], position: int) -> int:
 
 
 def _is_template_after_space(items: list[_Item], position: int) -> bool:
-    """Whether ` <…>` follows, as after `operator<<`."""
+    """Whether a space and a template group follow, as in `operator<< <int>`."""
     space, group = (*items[position : position + 2], "", "")[:2]
     return space == " " and isinstance(group, _Group) and group.bracket == "<"
 
 
 def _past_qualifiers(items: list[_Item], position: int) -> int:
-    """Return the position of the `::` after the ` const` of an enclosing function, or `position` if there is none."""
+    """Skip the qualifiers of an enclosing function, such as ` const` in `f() const::g`.
+
+    Return the position of the `::` after them, or `position` if no `::` follows.
+    """
     following = position
     while following < len(items) and isinstance(item := items[following], str):
         if not (item.isspace() or item in _AFTER_PARAMETERS):
@@ -298,7 +302,10 @@ def _past_qualifiers(items: list[_Item], position: int) -> int:
 
 
 def _scopes_and_name(parts: list[_Part]) -> tuple[list[_Part], list[_Part]]:
-    """Return the named scopes around a function, and the function itself; for a call operator, its class or lambda."""
+    """Return the named scopes around a function, and the function itself.
+
+    A call operator is replaced by its class or lambda.
+    """
     kept = [part for part in parts if not part.name.startswith("operator(") or part is parts[0]]
     kept = [part for part in kept if part.name] or parts
     return [part for part in kept[:-1] if not part.is_unnamed], kept[-1:]

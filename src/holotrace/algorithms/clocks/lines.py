@@ -2,7 +2,8 @@
 
 A `reading` is the time that a clock shows at the end of an operation. The operations connect the clocks in a graph. In each
 operation, the hub is the participant nearest to the reference clock, and an edge leads from the hub to every other participant.
-The median difference between the two readings of an edge changes little if a participant ends some operations late.
+Each operation gives an edge two readings, one per clock. The median of their differences changes little if a participant
+ends some operations late.
 """
 
 from __future__ import annotations
@@ -21,19 +22,24 @@ Int64Array: TypeAlias = npt.NDArray[np.int64]
 BoolArray: TypeAlias = npt.NDArray[np.bool_]
 
 _CHUNK_COUNT = 16
-"""The readings of an edge are divided into this many chunks, and the median of each chunk is used."""
+"""The readings of an edge are divided into at most this many chunks, and each chunk is replaced by its medians."""
 
 _LAST_RESORT = 1 << 20
-"""Distance for operations whose participants need not end together: large, so that paths avoid these operations."""
+"""Length of a path through an operation whose participants need not end together.
+
+It is so large that a path uses such an operation only if there is no other path.
+"""
 
 _UNREACHED = 1 << 40
 _RIDGE = 1e-6
-"""A small weight (a reading has weight 1) that keeps the equations solvable if readings do not determine a clock."""
+"""A small weight (a reading has weight 1) that keeps the equations solvable if the readings do not determine a clock's line."""
 
 _USUAL_DRIFT = 50e-6
 _USUAL_JITTER_NS = 5_000.0
-"""Usual differences between the rates of two clocks, and between the ends of an operation on them: a prior for short
-recordings."""
+"""How much the rates of two clocks usually differ, and how far apart two participants usually end an operation.
+
+Short recordings determine the rates poorly, so `adjusted` uses these values as a prior.
+"""
 
 
 class Readings(NamedTuple):
@@ -58,7 +64,7 @@ class Lines(NamedTuple):
     offset: Float64Array
 
     def at(self, clock: Int64Array, time: Float64Array) -> Float64Array:
-        """Return the value of the line of clock[i] at time[i]."""
+        """Return, for each i, the value at time[i] of the line of clock[i]."""
         value: Float64Array = self.rate[clock] * time + self.offset[clock]
         return value
 
@@ -71,8 +77,8 @@ class ClockGraph:
                                  `_LAST_RESORT` if its `is_together` is false; `_UNREACHED` if there is no path
     hub_row      int64 [rows]    for each row, the row of its operation's hub
     edge         int64 [rows]    the edge between hub and participant; -1 for the hub itself and for unconnected
-                                 clocks. Also -1 if the operation's `is_together` is false, but true for another
-                                 operation of the same two clocks
+                                 clocks. Also -1 if the operation's `is_together` is false, but another operation
+                                 connects the same two clocks and its `is_together` is true
     edges        int64 [edges, 2]  hub and other clock
     parent_edge  int64 [clocks]  the edge to a clock that is nearer to the reference; -1 for the reference and
                                  for unconnected clocks
@@ -86,7 +92,7 @@ class ClockGraph:
 
     @property
     def by_distance(self) -> Int64Array:
-        """The clocks connected with the reference, nearest first, excluding the reference itself."""
+        """The clocks connected to the reference, nearest first, excluding the reference itself."""
         order = np.argsort(self.distance, kind="stable")
         reached: Int64Array = order[self.parent_edge[order] >= 0]
         return reached
@@ -141,7 +147,7 @@ class Adjustment(NamedTuple):
     closure_error: float | None
 
     def at(self, clock: Int64Array, time: Float64Array) -> Float64Array:
-        """Return the value to add to clock[i] at time[i]."""
+        """Return, for each i, the value to add to time[i] on clock[i]."""
         added: Float64Array = self.value[clock] + self.slope[clock] * (time - self.middle)
         return added
 
@@ -157,8 +163,8 @@ def adjusted(readings: Readings, graph: ClockGraph, reference: int, rate: Float6
 
     Let z_a(t) = v_a + s_a·t, with t relative to the middle. Take a chunk of n readings of the edge from hub h to clock
     a, with median time t and median difference r. The chunk adds n·(z_a(t) - z_h(t) - r)² to the sum that is minimised.
-    Each clock adds a term that pulls its rate towards 1, weighted by the ratio of the usual jitter to the usual drift.
-    This term matters only in short recordings.
+    Each clock adds a term that pulls its rate towards 1. The weight of this term is the square of the usual jitter
+    divided by the usual drift. The term matters only in short recordings.
     """
     together = readings.is_together | (graph.parent_edge[readings.clock] == graph.edge)
     rows = np.flatnonzero((graph.edge >= 0) & together)
@@ -276,7 +282,7 @@ def _median_slopes(times: Float64Array, values: Float64Array) -> Float64Array:
 
 
 def _chunks(edge: Int64Array, time: Float64Array, difference: Float64Array) -> pl.DataFrame:
-    """Divide the readings of each edge, in time order, into equal chunks; return the medians of each chunk."""
+    """Divide the readings of each edge, in time order, into chunks of equal size; return the medians of each chunk."""
     position = pl.int_range(pl.len()).over("edge")
     size = pl.len().over("edge")
     return (

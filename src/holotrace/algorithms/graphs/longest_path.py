@@ -40,9 +40,10 @@ def binding_edges(edges: Edges, arrival: Int64Array) -> Int64Array:
 class MeasuredBinding(NamedTuple):
     """The edges that determine measured times.
 
-    binding             as in `binding_edges`, but edges that arrive after the measured time of their target are treated
-                        as arriving at the measured time
-    delay               for binding edges, the time from their arrival to the measured time of the target; otherwise 0
+    binding             for each node, the incoming edge that arrives last, as in `binding_edges`; an edge that arrives
+                        after the measured time of its target is treated as arriving at that time
+    delay               for each binding edge, the time from its arrival to the measured time of its target; 0 for all
+                        other edges
     contradicted_count  number of edges that arrive after the measured time of their target
     """
 
@@ -57,7 +58,9 @@ def measured_binding(edges: Edges, time: Int64Array, weight: Int64Array) -> Meas
 
 
 def earliest_times(edges: Edges, weight: Int64Array) -> Int64Array:
-    """Return the earliest time of each node: the longest path to it from a node without predecessors, at time 0.
+    """Return the earliest time of each node, if all nodes without predecessors are at time 0.
+
+    It is the length of the longest path to the node from a node without predecessors.
 
     Raises:
         ValueError: there is a cycle.
@@ -66,11 +69,11 @@ def earliest_times(edges: Edges, weight: Int64Array) -> Int64Array:
 
 
 def slacks(edges: Edges, spare: Int64Array) -> Int64Array:
-    """Return how much later each node could be without delaying any node that has no successor.
+    """Return by how much each node could be delayed without delaying any node that has no successor.
 
     Args:
         edges: the graph.
-        spare: for each edge, how much later its source could be without delaying its target; at least 0.
+        spare: for each edge, by how much its source could be delayed without delaying its target; at least 0.
 
     Raises:
         ValueError: there is a cycle.
@@ -99,7 +102,7 @@ def contracted(edges: Edges, weight: Int64Array, is_kept: npt.NDArray[np.bool_])
 
 
 def path_to(last: int, edges: Edges, binding: Int64Array) -> Nodes:
-    """Return the path of binding edges that ends at a node, in order.
+    """Return the path of binding edges that ends at the node `last`, first edge first.
 
     Raises:
         ValueError: the binding edges form a cycle.
@@ -110,7 +113,7 @@ def path_to(last: int, edges: Edges, binding: Int64Array) -> Nodes:
 class Chains(NamedTuple):
     """The chains of binding edges that end at chosen nodes; a chain stops where it meets an earlier chain.
 
-    edges         the edges of all chains, one chain after another, each from its end to its beginning
+    edges         the edges of all chains, one chain after another; each chain is listed from its end to its beginning
     first         the edges of chain i are `edges[first[i]:first[i + 1]]`
     parent        for each chain, the earlier chain on which it begins; `NO_EDGE` if it begins at a node without a
                   binding edge

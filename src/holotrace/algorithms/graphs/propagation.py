@@ -15,7 +15,7 @@ Int64Array: TypeAlias = npt.NDArray[np.int64]
 class Shares(NamedTuple):
     """The proportions in which nodes pass on the amounts that they receive.
 
-    first   the rows of node i in the other columns are `first[i]` to `first[i + 1]`
+    first   the rows of node i in the other columns are `first[i]:first[i + 1]`
     target  a node before i, or `-1 - n` for the final target n
     weight  proportion that the target gets; a node without positive weights keeps what it receives
     """
@@ -41,9 +41,10 @@ class Arrived(NamedTuple):
 
 
 def pass_on(shares: Shares, node: Int64Array, label: Int64Array, amount: Int64Array) -> Arrived:
-    """Pass on each `amount`, with its `label`, from its `node`; nodes are processed from the last to the first.
+    """Pass each `amount` on from its `node`; it keeps its `label`. Nodes are processed from the last to the first.
 
-    The results for each label add up exactly to its amount, because the running sums are rounded, not each result.
+    For each label, the final amounts add up exactly to the original amounts, because running sums are rounded instead
+    of each part.
 
     >>> shares = Shares(np.array([0, 1, 3]), np.array([-1, 0, -2]), np.array([1, 2, 1]))
     >>> arrived = pass_on(shares, np.array([1]), np.array([7]), np.array([100]))

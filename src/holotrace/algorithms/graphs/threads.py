@@ -48,7 +48,7 @@ class Ranges(NamedTuple):
     start_ns
     is_waiting  whether the thread waits during the range
     is_call     whether the range is a call during which other threads never work for its thread
-    ends_on_thread  whether a range in a separate lane ends when its thread has finished waiting for it
+    ends_on_thread  whether a range in a separate lane is recorded as ending when `thread` has stopped waiting for it
     """
 
     lane: _Int64
@@ -66,9 +66,9 @@ class ThreadEdges(NamedTuple):
     source, target  points
     weight_ns       the minimum time from source to target
     owner           the range that spends this time; -1 if there is none
-    counts          the number of edges of each kind, in this order: edges back to the main thread; edges from the main
-                    thread; edges to the end of a range that started before the main thread began to wait for it; edges
-                    along lanes; edges at the ends of the window
+    counts          the number of edges of each kind, in this order: from other lanes to the main thread; from the main
+                    thread to other lanes; from the start of a wait to the end of the awaited range; along lanes; at the
+                    ends of the window
     """
 
     source: npt.NDArray[np.uint32]
@@ -78,7 +78,7 @@ class ThreadEdges(NamedTuple):
     counts: _Int64
 
     def between(self, begin: int, end: int) -> ThreadEdges:
-        """Return the edges from row `begin` to row `end`."""
+        """Return the edges in the rows from `begin` up to, but not including, `end`."""
         rows = slice(begin, end)
         columns = (self.source[rows], self.target[rows], self.weight_ns[rows], self.owner[rows])
         return ThreadEdges(*columns, self.counts)
@@ -87,19 +87,25 @@ class ThreadEdges(NamedTuple):
 def thread_edges(ranges: Ranges, points: Points, main_lane: int, works_inside: _Int64, host_end_ns: int) -> ThreadEdges:
     """Return the dependencies along lanes, and between the main thread and lanes that work for it.
 
-    The starts and ends of the main thread's ranges divide time into segments. Another lane pauses in a gap between its
-    ranges if the gap continues into a later segment. Between two pauses, the lane works without interruption.
+    The starts and ends of the main thread's ranges divide time into segments. Every other lane has pauses: each gap
+    between its ranges that continues into a later segment. Between two pauses, the lane works without interruption.
 
-    The main thread waits in a segment if the work of another lane ends in the segment, and other lanes are busy for at
-    least half of the segment. Inside ranges with `is_waiting`, any busy time is enough. Inside other ranges, only the
-    lanes in `works_inside` are considered, and their gaps count as busy. Inside calls (`is_call`), the main thread does
-    not wait. The main thread's waits and the pauses of other lanes have weight 0.
+    The main thread waits in a segment if a pause of another lane begins there, and if other lanes are busy for at least
+    half of the segment. A lane is busy in its ranges; a lane in `works_inside` is also busy in the gaps that are not
+    pauses. What the main thread does in the segment can change this rule:
+
+    - In a range with `is_waiting`, even a short busy time of other lanes is enough.
+    - In a call (`is_call`), the main thread does not wait.
+    - In any other range, only the busy time of the lanes in `works_inside` is added up.
+
+    Edges along a lane have weight 0 during the main thread's waits, the pauses of other lanes, and ranges with
+    `is_waiting`.
 
     Args:
         ranges: the activities.
         points: their `sorted_points`.
         main_lane: the lane of the main thread.
-        works_inside: lanes that are also considered inside ranges without `is_waiting`.
+        works_inside: lanes that can work for the main thread even while it is in a range without `is_waiting`.
         host_end_ns: the end of the last segment.
     """
     of_points = (points.activity, points.is_start, points.time_ns)

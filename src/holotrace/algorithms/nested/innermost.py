@@ -69,19 +69,20 @@ def _distinct(times: _Int64) -> _Int64:
 
 
 def _nested(count: int, nested: Nesting, first: _Int64, last: _Int64) -> _Int64:
-    """Assign the segment after each start to the innermost interval that begins with it.
+    """Assign the segment after each start to the innermost interval that begins there.
 
-    The segment after an end at which no interval starts belongs to the parent of the outermost interval that ends there.
+    If an interval ends where none starts, the segment after its end belongs to the parent of the outermost interval that
+    ends there.
     """
     owners = np.full(count, NO_OWNER, np.int64)
     outward = np.argsort(-nested.depth, kind="stable")
-    owners[last[outward]] = nested.parent[outward]  # NumPy keeps the last of several values for one position
+    owners[last[outward]] = nested.parent[outward]  # if several values go to one position, NumPy keeps the last one
     owners[first[outward[::-1]]] = outward[::-1]
     return owners
 
 
 def _painted(count: int, rows: list[int], first: list[int], last: list[int]) -> _Int64:
-    """Assign segments to the shortest intervals first, then the remaining segments to longer intervals.
+    """Go through the intervals from short to long, and assign to each the segments inside it that are still free.
 
     The search for the next free segment skips all taken segments at once.
     """
@@ -97,7 +98,7 @@ def _painted(count: int, rows: list[int], first: list[int], last: list[int]) -> 
 
 
 def _free(next_free: list[int], segment: int) -> int:
-    """Return the first free segment from `segment` on, and shorten the path to it for later searches."""
+    """Return the first free segment at or after `segment`; make the segments on the way point directly to it."""
     free = segment
     while next_free[free] != free:
         free = next_free[free]

@@ -13,7 +13,7 @@ _Int64 = npt.NDArray[np.int64]
 
 
 class Segments(NamedTuple):
-    """Disjoint segments, sorted by group and time; together, they cover the same time as the intervals of the group.
+    """Disjoint segments, sorted by group and time; the segments of a group cover the same time as its intervals.
 
     group
     start, end
@@ -53,7 +53,7 @@ def _bounds(
 ) -> tuple[_Int64, _Int64, npt.NDArray[np.bool_]]:
     """Return time, row and `is_end` of all starts and ends, sorted by group and time.
 
-    At equal times, inner ends come first, then outer ends, then starts.
+    At equal times, ends come before starts, and the ends of inner intervals before those of outer ones.
     """
     rows = np.arange(len(start))
     by_end = np.lexsort((-depth, end, group))
@@ -78,7 +78,7 @@ def _around_starts(group: npt.NDArray[np.integer], end: _Int64, nested: Nesting)
 def _latest_siblings(rows: _Int64, end: _Int64, family: _Int64) -> _Int64:
     """Return, for each row, the earlier sibling that ends last; rows with equal `family` are siblings.
 
-    The result is arbitrary for the first row of a family.
+    The first row of a family has no earlier sibling; its result is arbitrary.
     """
     # Use the ranks of the ends, not the times, because adding a multiple of the family's number to a time could
     # overflow.

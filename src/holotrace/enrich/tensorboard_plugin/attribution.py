@@ -52,7 +52,7 @@ _NO_VIEW = (
 )
 
 _NO_FACTS = RankFacts(host="", world_size=None, groups=())
-"""Empty, because the plugin matches communication nodes only by their order and needs no facts about ranks."""
+"""No facts, because the plugin needs none: it matches communication nodes by their order alone."""
 
 
 @dataclass(frozen=True)
@@ -62,9 +62,9 @@ class PluginAttribution(Attribution):
     # The host
 
     def host_nodes(self, rank_trace: RankTrace) -> pl.DataFrame:
-        """Drop most annotations and all ranges that outlast their parents, and add roots.
+        """Drop most annotations, drop all ranges that outlast their parents, and add a root for each thread.
 
-        Threads with equal numbers are joined.
+        Threads with the same number share one tree, even if they belong to different processes.
         """
         return plugin_host_nodes(rank_trace)
 
@@ -76,8 +76,7 @@ class PluginAttribution(Attribution):
         """Assign device work to nodes only by the external id of the launch.
 
         Kernels without a known launch belong to the roots of all threads with steps; copies without a known launch
-        belong to no node. The column `operator` contains the same node as the column `node`, even if this node is not
-        an operator.
+        belong to no node. The columns `operator` and `node` contain the same node, even if it is not an operator.
         """
         return plugin_device_owner(rank_trace)
 
@@ -111,7 +110,7 @@ class PluginAttribution(Attribution):
     # Kernels
 
     def kernel_calls(self, rank_trace: RankTrace) -> pl.DataFrame:
-        """Return the kernels with the plugin's times and tensor-core flags, and with the launch shapes in the file."""
+        """Return the kernels with the plugin's times, the plugin's tensor-core flags and the recorded launch shapes."""
         return plugin_kernel_calls(rank_trace)
 
     def kernels_by_name(self, rank_trace: RankTrace, kernels: pl.DataFrame) -> pl.DataFrame:
@@ -158,7 +157,10 @@ class PluginAttribution(Attribution):
         return plugin_roles(rank_trace)
 
     def role_times(self, intervals: Mapping[str, Intervals], steps: pl.DataFrame) -> dict[str, Int64Array]:
-        """Repeat the plugin's mistake: once the earlier roles fill all steps, count the next role in full."""
+        """Repeat the plugin's mistake of counting some time twice.
+
+        If the earlier roles together fill every step, the plugin still counts the whole time of the next role.
+        """
         return times_within(intervals, steps, restarts=True)
 
     def series_edges(self, rank_trace: RankTrace, _whole: Int64Array, _parts: int) -> Int64Array:
@@ -184,7 +186,7 @@ class PluginAttribution(Attribution):
         return 0
 
     def waiting_of_steps(self, counts: pl.Expr) -> pl.Expr:
-        """Keep the values null for steps without collectives."""
+        """Leave the values of steps without collectives null instead of replacing them with 0."""
         return counts
 
     def steps_in_means(self, per_step: pl.DataFrame) -> pl.DataFrame:
@@ -241,12 +243,12 @@ class PluginAttribution(Attribution):
         return plugin_blocks_in_window(events, window)
 
     def nodes_in_window(self, nodes: pl.DataFrame, events: pl.DataFrame, window: TimeWindow) -> pl.DataFrame:
-        """Return only those nodes in the window that the plugin visited."""
+        """Return the nodes in the window that the plugin visited; see `visited_nodes`."""
         is_in_window = nodes.with_columns(window.touches().alias("is_in_window"))["is_in_window"]
         return nodes.filter(visited_nodes(nodes, events, is_in_window))
 
     def names_around(self, around: pl.DataFrame) -> pl.DataFrame:
-        """Count a memory change for every operator around it, even if nested operators have the same name."""
+        """Keep repeated names, because the plugin counts a memory change once for each operator around it."""
         return around
 
     # Findings

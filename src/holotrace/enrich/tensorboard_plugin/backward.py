@@ -53,9 +53,10 @@ class _Node:
 def with_backward_modules(rank_trace: RankTrace, summed: pl.DataFrame) -> pl.DataFrame:
     """Return the trees with the plugin's backward nodes; `summed_row` is each node's row in `summed`, -1 for new nodes.
 
-    If an arrow leads from an operator of a module to a node below autograd's `evaluate_function` node, this
-    `evaluate_function` node moves from its thread to a node `<module>.backward` on the main thread. The gradient
-    accumulations that follow it move with it. Backward nodes without such an arrow are dropped.
+    Arrows in the trace lead from forward operators to backward operators, which are below `evaluate_function` nodes of
+    autograd. If the forward operator belongs to a module, the `evaluate_function` node moves from its thread to a new
+    node `<module>.backward` on the main thread, together with the gradient accumulations that follow it. Backward nodes
+    without such an arrow are dropped.
     """
     unchanged = summed.with_columns(pl.int_range(pl.len(), dtype=pl.Int64).alias("summed_row"))
     links = _links(rank_trace)
@@ -164,7 +165,7 @@ def _by_forward(
     """Return {start of a forward operator: its group of backward nodes}.
 
     If two arrows point to the same group, the group is assigned to the forward operator of the first arrow. The plugin
-    failed on such files.
+    itself failed on files with such arrows.
     """
     parent_at: dict[int, _Node] = {}
     for node in passes:

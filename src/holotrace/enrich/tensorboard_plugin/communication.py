@@ -1,8 +1,8 @@
 """Find the communication nodes of torch_tb_profiler: host events named after five collectives, and their kernels.
 
-To the plugin, a kernel is communication if it has the external id of one of these host events. Since PyTorch 1.13, a
-kernel and its host event have different external ids, so the plugin takes NCCL kernels for computation;
-`holotrace.enrich.collectives.collectives` uses names and arguments instead.
+The plugin treats a kernel as communication if it has the same external id as one of these host events. Since PyTorch
+1.13, a kernel and its host event have different external ids, so the plugin mistakes NCCL kernels for computation.
+holotrace itself recognises collectives by names and arguments; see `holotrace.enrich.collectives.collectives`.
 """
 
 from __future__ import annotations

@@ -125,9 +125,9 @@ def plugin_events(rank_trace: RankTrace) -> pl.DataFrame:
 def plugin_launches(rank_trace: RankTrace) -> pl.DataFrame:
     """Return the runtime call that the plugin finds for each kernel, copy and memset.
 
-    This is the last call with the same correlation that begins no later than the work or, if all calls with this
-    correlation begin later, the first of them. For work without a correlation, the plugin looks among the calls without
-    a correlation.
+    The plugin finds the last call that has the same correlation as the work and begins no later than the work. If all
+    calls with this correlation begin later, the plugin finds the first of them. For work without a correlation, it
+    searches the calls without a correlation.
 
     Returns:
         In the order of `plugin_events`:

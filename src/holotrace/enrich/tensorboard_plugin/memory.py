@@ -51,9 +51,9 @@ def plugin_blocks_in_window(events: pl.DataFrame, window: TimeWindow) -> pl.Data
 def plugin_blocks(events: pl.DataFrame) -> pl.DataFrame:
     """Return the plugin's `memory_blocks`.
 
-    The plugin pairs allocations and frees only by address, on any device. It forgets an allocation if the address is
-    allocated again before a free. If an address is freed several times without an allocation, it keeps only the last
-    free.
+    The plugin pairs allocations and frees by address alone, ignoring the device. If an address is allocated twice
+    without a free in between, the plugin forgets the first allocation. If several frees of an address do not directly
+    follow an allocation, the plugin keeps only the last of these frees.
     """
     changes = changes_by_address(events, ["address"])
     frees = changes.filter(~pl.col("is_allocation"))
@@ -65,7 +65,7 @@ def plugin_blocks(events: pl.DataFrame) -> pl.DataFrame:
 def visited_nodes(nodes: pl.DataFrame, events: pl.DataFrame, is_in_window: pl.Series) -> npt.NDArray[np.bool_]:
     """Return which nodes in the window the plugin visited.
 
-    The plugin visited the roots and their children. It visited the children of any other node only if this node or one
+    The plugin visited the roots and their children. It visited the children of any other node only if that node or one
     of its descendants has memory events.
 
     Args:

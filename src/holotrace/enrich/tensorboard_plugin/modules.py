@@ -24,7 +24,7 @@ _PLACES = {"place": pl.Int64, "module": pl.String, "module_id": pl.Int64, "depth
 
 
 class _Module(NamedTuple):
-    """A module and the modules that it calls; outermost modules with equal fields are shown once."""
+    """A module and the modules that it calls. Outermost modules with the same name, id and children are shown once."""
 
     name: str
     module_id: int
@@ -98,7 +98,7 @@ def _by_dots(rank_trace: RankTrace) -> list[_Module]:
 
 
 def _by_python_parents(rank_trace: RankTrace) -> list[_Module]:
-    """Return the outermost modules with the modules that they call, sorted by name; equal trees are returned once."""
+    """Return the outermost modules with the modules that they call, sorted by name, without duplicates."""
     types = [PluginType.PYTHON_FUNCTION, PluginType.MODULE]
     frames = (
         plugin_events(rank_trace)

@@ -18,10 +18,10 @@ _MOST_BUCKETS = 100
 def plugin_steps(rank_trace: RankTrace) -> pl.DataFrame:
     """Return the steps as the plugin showed them.
 
-    Every range named ProfilerStep#N is a step, even on streams. Without step ranges, step 0 lasts from the start of the
-    first operator or Python range to the end of the last one. A step lasts until all work that it launched has ended;
-    then the next step begins. Steps at the end that launched nothing are left out. The last step is also left out if it
-    launched less than 80 % of the previous step's work.
+    Every range named ProfilerStep#N is a step, even if it is on a device stream. Without step ranges, step 0 lasts from
+    the start of the first operator or Python range to the end of the last one. A step lasts until all work that it
+    launched has ended; then the next step begins. Steps at the end that launched nothing are left out. The last step is
+    also left out if it launched fewer than 80 % as many kernels, copies and memsets as the previous step.
 
     Returns:
         Sorted by start:

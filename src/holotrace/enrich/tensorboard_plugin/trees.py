@@ -84,7 +84,7 @@ def summed_runtime_owner(rank_trace: RankTrace) -> pl.DataFrame:
     A call belongs to the host range with the same external id, even if the range is on another thread. If several
     ranges have this id, the call belongs to the first of them, in order of thread and then start. Calls without an id
     belong to the first range without an id. Calls with id 0 belong to the root of their thread and, if there is a range
-    with id 0, to this range as well.
+    with id 0, to that range as well.
     """
     calls = plugin_events(rank_trace).filter(pl.col("type") == PluginType.RUNTIME)
     columns = ["event_index", "node", (pl.col("end_ns") - pl.col("start_ns")).alias("of_parent_ns")]
@@ -148,7 +148,7 @@ def _roots(rank_trace: RankTrace) -> pl.DataFrame:
 def _first_of_external_ids(rank_trace: RankTrace) -> pl.DataFrame:
     """Return, for each external id, the node of `summed_trees` that owns the calls with this id.
 
-    The node is -1 if the plugin discarded the first range with this id, or merged a child into this range.
+    The node is -1 if the plugin discarded the first range with this id, or merged that range with its only child.
     """
     placed = _placed(rank_trace)
     takes = _row_that_remains(placed)[:-1]
@@ -163,7 +163,10 @@ def _first_of_external_ids(rank_trace: RankTrace) -> pl.DataFrame:
 
 @derived
 def _placed(rank_trace: RankTrace) -> pl.DataFrame:
-    """Return a root for each thread, followed by its ranges, each with the row of its parent or `_DISCARDED`."""
+    """Return a row for the root of each thread, followed by rows for the thread's ranges.
+
+    `parent` is the row of the parent. It is `_DISCARDED` for ranges that the plugin discarded.
+    """
     ranges = _host_ranges(rank_trace)
     roots = ranges.group_by("tree", maintain_order=True).agg(pl.col("thread").first()).with_columns(is_root=True)
     rows = pl.concat([roots, ranges.with_columns(is_root=False)], how="diagonal").sort(

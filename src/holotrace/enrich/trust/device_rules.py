@@ -29,9 +29,9 @@ def overlapping_work(rank_trace: RankTrace) -> Iterator[Doubt]:
     A sum of durations counts overlaps twice; the busy time, which is the length of a union, counts them once. Three
     kinds of overlap are ignored:
 
-    - overlaps of kernels of the same graph replay
-    - overlaps of a kernel that programmatic dependent launch may have started before the previous kernel ended; on
-      CUDA, this includes every kernel without a recorded launch
+    - overlaps between kernels of the same graph replay
+    - overlaps of a kernel with the previous kernel, if programmatic dependent launch may have started it early; on
+      CUDA, this is assumed of every kernel without a recorded launch
     - overlaps of up to 2 µs, the resolution of the device's clock
 
     Source: https://github.com/AMD-AGI/TraceLens/issues/669, kernels on ROCm that overlap the next kernel.
@@ -51,9 +51,9 @@ def overlapping_work(rank_trace: RankTrace) -> Iterator[Doubt]:
         yield Doubt(
             "overlapping_work",
             f"Work on device {device}, stream {stream} overlaps {times_text(len(rows))} by more than "
-            f"{duration_text(LONGEST_OVERLAP_NS)}, though a stream runs one piece of work after another: sums of durations count "
-            f"{duration_text(twice_ns)} twice ({percent_text(twice_ns / busy_ns)} of the stream's work); busy and idle times "
-            "are unions and remain correct",
+            f"{duration_text(LONGEST_OVERLAP_NS)}, although a stream should run only one piece of work at a time: sums "
+            f"of durations count {duration_text(twice_ns)} twice ({percent_text(twice_ns / busy_ns)} of the stream's "
+            "work), but busy and idle times are correct",
             count=len(rows),
             event_index=rows.item(0, "event_index"),
             times=times_of(doubled, "start_ns", "both_ns"),
@@ -78,10 +78,10 @@ def starts_before_launch(rank_trace: RankTrace) -> Iterator[Doubt]:
         total = len(_of_stream(work, device, stream))
         yield Doubt(
             "starts_before_launch",
-            f"{len(rows):,} of {counted(total, 'piece', 'pieces')} of work on device {device}, stream {stream} begin before "
-            f"the calls that launched them, by a median of {duration_text(float(np.median(leads)))} and "
+            f"{len(rows):,} of {counted(total, 'piece', 'pieces')} of work on device {device}, stream {stream} begin "
+            f"before the calls that launched them, by a median of {duration_text(float(np.median(leads)))} and "
             f"at most {duration_text(int(leads.max()))}: the clocks of host and device disagree, so launch delays "
-            "are off by about as much, and the causes of idle time may be wrong",
+            "are wrong by similar amounts, and the causes of idle time may be wrong",
             count=len(rows),
             event_index=rows.item(int(leads.argmax()), "event_index"),
             times=times_of(rows, "start_ns", "launch_start_ns"),

@@ -18,9 +18,9 @@ from holotrace.store.trace import RankTrace
 from holotrace.units import counted, duration_text, times_text
 
 LATEST_END_NS = 20_000
-"""A wait is reported only if it seems to end more than this long before the work that it waits for. Smaller differences
-are normal, because the profiler compares the clocks of host and device only from time to time. On a healthy MI300,
-the difference is 8 µs."""
+"""A wait is reported only if its recorded end is more than this long before the end of the work that it waits for.
+Smaller differences are normal, because the profiler compares the clocks of host and device only from time to time. On a
+healthy MI300, the difference is 8 µs."""
 
 FEWEST_LOST_LAUNCHES = 10
 SHORTEST_GAP_NS = 1_000_000
@@ -91,10 +91,10 @@ def shared_sequence_numbers(rank_trace: RankTrace) -> Iterator[Doubt]:
 def gaps_in_host_recording(rank_trace: RankTrace) -> Iterator[Doubt]:
     """Doubt periods in which no host event begins, although device work was launched in them.
 
-    Correlation numbers ascend as the host launches work. If no recorded call has the number of some device work, the
-    call that launched this work was lost; it ran between the recorded calls with the next lower and the next higher
-    number. If no operator or Python function begins for at least 1 ms between these two calls, all host events of
-    this period were lost, for instance because a ring buffer overflowed.
+    Correlation numbers ascend as the host launches work. If device work has a number that no recorded call has,
+    the call that launched this work was lost. The lost call ran between the recorded calls with the next lower and the
+    next higher number. If no operator or Python function begins for at least 1 ms between these two calls, all host
+    events of this period were lost, for instance because a ring buffer overflowed.
     """
     calls = event_ranges(rank_trace, LAUNCH_KINDS, ["start_ns", "correlation"]).filter(pl.col("correlation") > 0)
     orphans = device_rows(rank_trace).filter(
@@ -155,7 +155,10 @@ def _waits_by_name(rank_trace: RankTrace) -> pl.DataFrame:
 
 
 def _running_after(rank_trace: RankTrace, waits: pl.DataFrame) -> pl.DataFrame:
-    """Add `last_ns`: the time when the last work launched before the wait ended; null if there is no such work."""
+    """Add to each wait `last_ns`, the latest end of all work that was launched before the wait began.
+
+    Only work on the device or stream of the wait is considered; `last_ns` is null if there is no such work.
+    """
     rows = device_rows(rank_trace).select("device", "stream", "end_ns")
     launched = rows.hstack(launches(rank_trace).select("launch_start_ns"))
     work = launched.drop_nulls("launch_start_ns").sort("launch_start_ns")
@@ -165,7 +168,7 @@ def _running_after(rank_trace: RankTrace, waits: pl.DataFrame) -> pl.DataFrame:
         if chosen.is_empty():
             continue
         last = pl.col("end_ns").cum_max()
-        is_single = work.select(keys).n_unique() == 1  # usually true, and `over` would copy the rows
+        is_single = work.select(keys).n_unique() == 1  # usually true, and avoids `over`, which would copy the rows
         latest = work.select(*keys, "launch_start_ns", (last if is_single else last.over(keys)).alias("last_ns"))
         parts.append(
             chosen.sort("start_ns").join_asof(

@@ -32,7 +32,7 @@ DOUBTS = pl.Schema(
 
 
 class ExaminedRank(NamedTuple):
-    """The doubts about one rank, and facts about the rank that reveal doubts about the job.
+    """The doubts about one rank, and the facts about it that are needed to find doubts about the whole job.
 
     doubts         the doubts about this rank alone
     recording      facts to compare with other ranks
@@ -47,7 +47,7 @@ class ExaminedRank(NamedTuple):
 
 
 def examined_rank(rank_trace: RankTrace) -> ExaminedRank:
-    """Examine the recording of a rank, ignoring selections."""
+    """Examine the whole recording of a rank, even if `rank_trace` selects only a part of it."""
     doubts = doubts_of_rank(rank_trace)
     work = intervals_of(device_work(rank_trace.unselected))
     times = all_times(doubts)
@@ -58,7 +58,7 @@ def examined_rank(rank_trace: RankTrace) -> ExaminedRank:
 def doubts_by_rank(ranks: Mapping[int, ExaminedRank]) -> dict[int, list[Doubt]]:
     """Return the doubts about each rank.
 
-    The doubts about the whole job come last, each in the list of the rank to look at.
+    A doubt about the whole job is in the list of the rank to look at, after the doubts about that rank alone.
     """
     doubts = {rank: list(known.doubts) for rank, known in ranks.items()}
     for rank, doubt in doubts_of_job({rank: known.recording for rank, known in ranks.items()}):
