@@ -96,7 +96,7 @@ impl EditedCopy {
         })
     }
 
-    /// Copy the events alone, without the text before them, each with a comma before it.
+    /// Leave out the text before the events, and write a comma before every changed event, even the first.
     #[must_use]
     pub fn of_events(mut self) -> Self {
         (self.skips_head, self.holds_event) = (true, true);

@@ -188,5 +188,5 @@ def _length(intervals: Intervals) -> int:
 
 
 def _changes(bit: int, count: int) -> Int64Array:
-    """Return what to add to the bit mask of active classes: `bit` at each of `count` starts, then `-bit` at each end."""
+    """Return the changes of the bit mask of active classes: `bit` for each of `count` starts, then as many `-bit`."""
     return np.repeat(np.array([bit, -bit], np.int64), count)

@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 MOST_ROUNDS = 512
-"""If intervals overlap without being nested, at most this many are drawn one below the other; the others are not drawn."""
+"""If intervals overlap without being nested, at most this many are drawn one below the other; others are omitted."""
 
 NOT_DRAWN = -1
 

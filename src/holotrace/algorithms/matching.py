@@ -17,7 +17,7 @@ _Int64: TypeAlias = npt.NDArray[np.int64]
 
 
 def only_matches(offered: _Int64, wanted: _Int64) -> _Int64:
-    """Return, for each wanted key, the row of `offered` with this key; `NO_MATCH` if none, `SEVERAL` if several have it."""
+    """Return, for each wanted key, its row in `offered`; `NO_MATCH` if no row has the key, `SEVERAL` if several do."""
     return _native.only_matches(np.ascontiguousarray(offered), np.ascontiguousarray(wanted))
 
 

@@ -74,7 +74,7 @@ class _OpenGroups:
         return self.groups[-1]
 
     def close(self, text: str) -> bool:
-        """Close the innermost group that this bracket can end; any `<` still open inside that group was a comparison."""
+        """Close the innermost group that this bracket can end; any `<` still open inside it was a comparison."""
         if text == ">" and self.groups and self.groups[-1].bracket == "<":
             self.groups.pop().is_open = False
             return True

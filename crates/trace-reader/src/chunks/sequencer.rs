@@ -61,8 +61,8 @@ pub(crate) struct Sequencer<'a> {
     base_ns: i64,
     /// The base time added to the times of the first document while that document was read.
     first_base_ns: i64,
-    /// The base time to add to all times at the end of the file, if the first document states its base time only after
-    /// its events.
+    /// A correction that the sink adds to all start times once the file has been read. It is known when the first
+    /// document ends, and is 0 unless that document states its base time only after its events.
     late_base_ns: Option<i64>,
     stage: Stage,
     begin: Begin,
@@ -186,7 +186,8 @@ impl<'a> Sequencer<'a> {
         }
     }
 
-    /// Keep the text from `at`, to parse it again once it has doubled in length or is longer than `most` bytes.
+    /// Keep the text from `at` on. It is parsed again when it has doubled in length, when it is longer than `most`
+    /// bytes, or when the file ends.
     fn carry(&mut self, text: &[u8], at: usize, offset: u64, most: usize) {
         let text = text[at..].to_vec();
         let worth_trying_at = (2 * text.len()).min(most.max(text.len()) + 1);

@@ -120,7 +120,7 @@ pub(crate) struct Head<'a> {
     pub(crate) text: &'a [u8],
     /// Offset of the first byte of `text`.
     pub(crate) offset: u64,
-    /// Whether the input has ended.
+    /// Whether to decide without more text, because the input has ended or `text` has reached the limit on its size.
     pub(crate) is_all: bool,
 }
 
@@ -229,8 +229,8 @@ fn beginning_of_object(
     }
 }
 
-/// Find the events after damage: the next list with the key `traceEvents`. With `by_phase`, they may begin before that
-/// list, at the first object with the key `ph`.
+/// Find the events after damage, in the next list with the key `traceEvents`. With `by_phase`, they begin
+/// earlier if an object before that list is almost certainly an event.
 fn events_after_damage(
     head: Head<'_>,
     from: usize,
@@ -260,7 +260,7 @@ mod tests {
         (beginning, header, health)
     }
 
-    /// The reader keeps the keys before the events and finds the events after them.
+    /// The reader keeps the keys before the events, and finds where the events begin.
     #[test]
     fn keys_before_the_events() {
         let (beginning, header, _) = beginning(br#"{"schemaVersion": 1, "a": {"b":[1]}, "traceEvents": [ {"#);

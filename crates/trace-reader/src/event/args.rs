@@ -12,9 +12,9 @@ use crate::tables::schema::{columns_of, Table};
 pub(crate) enum Target {
     /// One column of a side table, or one optional column of `events`.
     Column { table: Table, column: u8 },
-    /// A column of streams: also accepts hexadecimal text and an unsigned −1.
+    /// A column of streams. A stream may also be hexadecimal text, or −1 written as an unsigned number.
     Stream { table: Table, column: u8 },
-    /// A column of times of Intel GPUs, stored as nanoseconds.
+    /// A column of times that Kineto's XPU plugin writes for Intel GPUs; stored in nanoseconds.
     Time { table: Table, column: u8 },
     /// Three adjacent columns that hold a list of three numbers.
     Triple { table: Table, column: u8 },
@@ -32,7 +32,7 @@ impl Target {
     }
 }
 
-/// The rows for which a meaning of a key applies; a few keys mean different things on the host and on a device.
+/// The rows to which an entry of [`COLUMNS`] applies; a few keys mean different things on the host and on a device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum On {
     Any,
@@ -225,11 +225,11 @@ const METADATA: &[(&str, &str)] = &[("name", "value"), ("labels", "value"), ("so
 
 type Targets = FxHashMap<&'static [u8], Target>;
 
-/// The meaning of the args of one kind of row.
+/// The destinations of the args of one kind of row, by key.
 pub(crate) struct Args(Targets);
 
 impl Args {
-    /// The destination of an arg, if the arg is known; its key may contain escapes.
+    /// The destination of the arg with this key; `None` if the arg is unknown. The key may contain escapes.
     pub(crate) fn target(&self, key: &[u8]) -> Option<Target> {
         match self.0.get(key) {
             None if key.contains(&b'\\') => self.0.get(decoded(key).0.as_bytes()).copied(),
@@ -282,7 +282,7 @@ pub(crate) static GRID_TEXT: LazyLock<Target> = LazyLock::new(|| Target::Column 
 mod tests {
     use super::*;
 
-    /// The schema has every target column; otherwise an arg would overwrite `event_index`, column 0.
+    /// The schema has every target column. If a column were missing, its arg would overwrite column 0, `event_index`.
     #[test]
     fn every_column_exists() {
         for args in [&*ON_HOST, &*ON_DEVICE, &*OF_METADATA] {

@@ -143,7 +143,7 @@ mod tests {
         assert_eq!(unsigned(number("18446744073709551616")), None);
     }
 
-    /// Stream 4294967295 is −1, and hexadecimal streams are numbers.
+    /// Stream 4294967295 is read as −1, and a hexadecimal string is read as a number.
     #[test]
     fn streams() {
         assert_eq!(stream(number("4294967295")), Some(-1));

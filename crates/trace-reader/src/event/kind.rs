@@ -27,7 +27,7 @@ pub(crate) enum Kind {
 }
 
 impl Kind {
-    /// The kind of a category, from its current name, an older name or a vendor's name.
+    /// The kind of the events in a category; the category may have its current name, an older name or a vendor's name.
     pub(crate) fn of_category(category: &[u8]) -> Self {
         match category {
             b"cpu_op" | b"Operator" | b"operator" => Self::CpuOp,

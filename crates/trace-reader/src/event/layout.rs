@@ -1,9 +1,10 @@
 //! Predicts the layout of an event from earlier events: a profiler always writes the same keys in the same order, with
 //! the same spaces between them.
 //!
-//! A tree of steps stores the text from the end of each value to the beginning of the next one. If the text continues
-//! with a stored step, the reader only compares a few machine words instead of parsing the key. Any other text is read
-//! byte by byte, so a wrong prediction costs time but does not change the result.
+//! The layouts are stored as a tree of steps. A step is the text from the end of one value to the beginning of the next
+//! value, such as `, "ts": `. If the text continues with a stored step, the reader only compares a few machine words
+//! instead of parsing the key. Any other text is read byte by byte, so a wrong prediction costs time but does not
+//! change the result.
 
 use crate::json::Raw;
 
@@ -16,7 +17,7 @@ const HEAD_BYTES: usize = 32;
 /// Number of kinds of objects that can be nested in an event.
 const INNER_KINDS: usize = 3;
 
-/// Stands for an unknown layout in place of the number of a step; at this step, nothing is predicted or stored.
+/// The step number that means that the layout is unknown. After it, no steps are predicted or stored.
 const LOST: u16 = 0;
 /// The number of the root step; an event begins with one of the steps that follow it.
 const ROOT: u16 = 1;
@@ -43,7 +44,7 @@ struct Step<'a, M> {
     first_next: u16,
     /// The next alternative to this step: another step that can follow the same previous step.
     sibling: u16,
-    /// For each kind of object that can be nested after this step, the root of its own steps.
+    /// For each kind of object that can be nested after this step, the number of the root step of that object's layout.
     inner: [u16; INNER_KINDS],
 }
 
@@ -62,7 +63,7 @@ pub(super) struct Layout<'a, M> {
 }
 
 impl<'a, M: Copy> Layout<'a, M> {
-    /// A tree with only the steps [`LOST`] and [`ROOT`], whose meaning is `nothing`.
+    /// A tree that has only the steps [`LOST`] and [`ROOT`]; both have the meaning `nothing`.
     pub(super) fn new(nothing: M) -> Self {
         let mut layout = Self { steps: Vec::new(), at: LOST };
         let member = Member { key: b"", meaning: nothing, value: None };
@@ -82,7 +83,7 @@ impl<'a, M: Copy> Layout<'a, M> {
         self.at = LOST;
     }
 
-    /// Enter a nested object of this kind, which begins after the current step.
+    /// Enter the nested object that begins after the current step; `kind` is the kind of that object.
     #[inline]
     pub(super) fn enter(&mut self, kind: usize) {
         let inner = self.steps[usize::from(self.at)].inner[kind];
@@ -108,7 +109,7 @@ impl<'a, M: Copy> Layout<'a, M> {
         self.other_step(next, &head, text)
     }
 
-    /// Like [`Self::step`], but compares only the sibling steps from `next` on.
+    /// Continue [`Self::step`]: compare the text with `next`, then with each sibling after it, until one matches.
     #[inline(never)]
     fn other_step(&mut self, mut next: u16, head: &Words, text: &[u8]) -> Option<usize> {
         while next != LOST {

@@ -10,13 +10,13 @@ use crate::json::{Broken, Cursor, Quotes};
 /// The text that may come next between the events.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Next {
-    /// An event or the end of the list: the list has just begun.
+    /// The list has just begun; an event or the end of the list may follow.
     EventOrEnd,
-    /// An event: a comma was just read.
+    /// A comma was just read; only an event may follow.
     Event,
-    /// A comma or the end of the list: an event was just read.
+    /// An event was just read; a comma or the end of the list may follow.
     CommaOrEnd,
-    /// Anything: the preceding text is unknown.
+    /// The preceding text is unknown; anything may follow.
     Anything,
 }
 
@@ -126,7 +126,8 @@ impl<'a> Reader<'a> {
         self.commit_notes();
     }
 
-    /// Read the event at the cursor, repairing it if necessary; an `Outcome` means that the chunk ends here.
+    /// Read the event at the cursor and repair it if necessary. If the event continues in the next chunk, the error is
+    /// [`Outcome::Cut`].
     fn event_or_repair(&mut self) -> Result<Next, Outcome> {
         self.start = self.cursor.at;
         match self.event_with(Quotes::Strict) {

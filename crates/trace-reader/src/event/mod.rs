@@ -24,9 +24,9 @@ use reader::Reader;
 pub(crate) enum Outcome {
     /// At the end of the chunk.
     AllRead,
-    /// After the list of events, at this position.
+    /// At this position, just after the bracket that closes the list of events.
     ArrayEnd(usize),
-    /// At this position: the event that begins there does not end within the chunk.
+    /// At this position, where an event begins that does not end within the chunk.
     Cut(usize),
 }
 
@@ -58,7 +58,7 @@ pub(crate) struct Edge {
     pub(crate) track: u32,
 }
 
-/// The position and base time of a chunk, and the kind of text before the chunk and at its end.
+/// The position and base time of a chunk, the text before it, and where it ends.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ChunkInfo {
     /// Offset of the chunk's first byte in the decompressed text.

@@ -48,7 +48,7 @@ pub(super) struct Reader<'a> {
     pub(super) last_category: (&'a [u8], Kind),
     /// Findings in the current event so far.
     pub(super) notes: Vec<Remark>,
-    /// Number of bytes that failed attempts to read events may still use up in this chunk.
+    /// Number of bytes that may still be spent on failed attempts to read events of this chunk.
     pub(super) patience: usize,
 }
 
@@ -74,7 +74,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Note the faults of a text without keeping the text.
+    /// Check a text that is not kept, and note its faults.
     #[inline]
     pub(super) fn check_text(&mut self, value: Raw<'a>) {
         if !matches!(value.bytes, [b'a'..=b'z']) {
@@ -97,7 +97,7 @@ impl<'a> Reader<'a> {
         id
     }
 
-    /// Note the faults of a text. Events inside a text that is not valid JSON count as lost.
+    /// Note the faults of a text, such as invalid UTF-8. Events inside a text that is not valid JSON count as lost.
     #[cold]
     pub(super) fn note_blemishes(&mut self, blemishes: Blemishes, text: &[u8]) {
         for (seen, fault) in [
@@ -125,7 +125,7 @@ impl<'a> Reader<'a> {
         self.notes.push(Remark { fault, at, lost });
     }
 
-    /// Count a finding between the events.
+    /// Note a finding that no longer depends on an attempt to read an event, and count it at once.
     #[cold]
     pub(super) fn remark_now(&mut self, fault: Fault, at: usize) {
         self.note(fault, at);
@@ -140,7 +140,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Keep the open rows of all tables.
+    /// Keep the rows of the current event, in all tables.
     #[inline]
     pub(super) fn commit(&mut self) {
         if !self.extra.is_empty() {

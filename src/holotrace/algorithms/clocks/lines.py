@@ -2,8 +2,8 @@
 
 A `reading` is the time that a clock shows at the end of an operation. The operations connect the clocks in a graph. In each
 operation, the hub is the participant nearest to the reference clock, and an edge leads from the hub to every other participant.
-Each operation gives an edge two readings, one per clock. The median of their differences changes little if a participant
-ends some operations late.
+Each operation gives an edge two readings, one per clock. The median of their differences changes little if a
+participant ends some operations late.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ It is so large that a path uses such an operation only if there is no other path
 
 _UNREACHED = 1 << 40
 _RIDGE = 1e-6
-"""A small weight (a reading has weight 1) that keeps the equations solvable if the readings do not determine a clock's line."""
+"""A small weight (a reading has weight 1) that keeps the equations solvable if readings do not determine a line."""
 
 _USUAL_DRIFT = 50e-6
 _USUAL_JITTER_NS = 5_000.0

@@ -71,8 +71,8 @@ def _distinct(times: _Int64) -> _Int64:
 def _nested(count: int, nested: Nesting, first: _Int64, last: _Int64) -> _Int64:
     """Assign the segment after each start to the innermost interval that begins there.
 
-    If an interval ends where none starts, the segment after its end belongs to the parent of the outermost interval that
-    ends there.
+    If an interval ends where none starts, the segment after its end belongs to the parent of the outermost interval
+    that ends there.
     """
     owners = np.full(count, NO_OWNER, np.int64)
     outward = np.argsort(-nested.depth, kind="stable")

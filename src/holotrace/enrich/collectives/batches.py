@@ -1,4 +1,4 @@
-"""Finds the sends and receives in each batch (`torch.distributed.batch_isend_irecv`); one kernel performs a batch.
+"""Finds the sends and receives of each batch (`torch.distributed.batch_isend_irecv`), which one kernel performs.
 
 The host requests each send and receive (`record_param_comms`), then launches one kernel for all of them inside an
 annotation `nccl:coalesced`. The kernel has no args:
@@ -20,7 +20,7 @@ _COLUMNS: dict[str, pl.DataType | type[pl.DataType]] = {"first_index": pl.UInt32
 
 
 def batches(rank_trace: RankTrace, rows: pl.DataFrame) -> pl.DataFrame:
-    """Return the sends and receives of each batch among the calls of a rank.
+    """Return which sends and receives each batch of a rank consists of.
 
     Args:
         rank_trace: the rank.
@@ -53,7 +53,10 @@ def batches(rank_trace: RankTrace, rows: pl.DataFrame) -> pl.DataFrame:
 
 
 def _requests(rank_trace: RankTrace, described_index: pl.Series) -> pl.DataFrame:
-    """Return the host's sends and receives that have no separate kernel: event_index, start_ns, track_id, partner."""
+    """Return the host's sends and receives, except those that have a kernel of their own.
+
+    Columns: event_index, start_ns, track_id, partner.
+    """
     args = rank_trace.table("collectives", ["event_index", "source_rank", "destination_rank"])
     alone = args.filter(
         (pl.col("source_rank").is_null() != pl.col("destination_rank").is_null())

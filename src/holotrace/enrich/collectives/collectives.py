@@ -95,19 +95,19 @@ def communication(rank_trace: RankTrace) -> pl.DataFrame:
         Sorted by start_ns:
 
         event_index          uint32
-        described_index      uint32  event whose args describe the call: this event, or the host call around its launch;
-                                     null if none
+        described_index      uint32  event that describes the call: this event if it has args, else the host call around
+                                     its launch; null if there is none
         start_ns, end_ns     int64
         asked_ns             int64   when the host requested the call; null if before the recording
         name                 str     name of the kernel or annotation
         recorded_collective  str     name of the collective in the args, such as `allreduce`; null if missing
-        family               str     collective that recorded_collective or, failing that, name shows; else `unknown`
+        family               str     collective, such as `all_reduce`, found in the args, in the annotation of the host
+                                     call or in name, in this order; `unknown` if in none of them
         dtype                str     recorded name of the element type; null if unknown
         byte_count           int64   bytes that this rank contributes; null if unknown
         group                str     name that is equal on all ranks of the process group; null if unknown
-        sequence             int64   number within the group; null if not recorded
+        sequence             int64   number of the call within the group; null if not recorded
         communication_id     uint64  equal on all ranks of one operation; null or 0 if not recorded
-        content              str     element type, and the size if it is the same on all ranks
     """
     on_devices = _on_devices(rank_trace)
     rows = on_devices if len(on_devices) else host_collectives(rank_trace)
@@ -276,7 +276,7 @@ def host_collectives(rank_trace: RankTrace) -> pl.DataFrame:
 
 
 def _family_of(*names: pl.Series) -> pl.Series:
-    """Return the family of each row, from the first of its names that shows a family; `unknown` if no name does."""
+    """Return the first family that the names of each row show, in the order of `names`; `unknown` if none does."""
     told = pl.DataFrame(
         [answers(texts.fill_null(""), collective_family, pl.String).alias(str(n)) for n, texts in enumerate(names)]
     )

@@ -26,7 +26,7 @@ def splits() -> list[pl.Expr]:
 
     Reads family, in_split_sizes (text), in_elements, out_elements, byte_count and position (of the rank in its group).
     """
-    # Set unusable text to null before it is parsed: if a parsed list is set to null, polars keeps its numbers.
+    # Set unusable text to null before parsing it, because polars keeps the numbers of a list that is set to null later.
     whole = pl.when(_IS_ALL_TO_ALL & _IS_WHOLE).then(_TEXT)
     sizes = whole.str.extract_all(r"\d+").cast(pl.List(pl.Int64))
     total = sizes.list.sum()

@@ -54,7 +54,7 @@ def device_edges(rank_trace: RankTrace, activities: WindowActivities) -> list[Gr
 
 
 def _work(activities: WindowActivities) -> GraphEdges:
-    """Return an edge for each piece of work, from its start to its end."""
+    """Return an edge from the start to the end of each kernel, copy or fill."""
     rows = np.flatnonzero(~activities.is_host)
     nodes = activities.nodes
     classes = np.zeros(max(KernelKind) + 1, np.uint8)
@@ -96,12 +96,12 @@ def _launches(rank_trace: RankTrace, activities: WindowActivities) -> GraphEdges
 def _is_unknown(
     rank_trace: RankTrace, activities: WindowActivities, rows: _Rows, calls: _Rows
 ) -> npt.NDArray[np.bool_]:
-    """Return, for each of these rows, whether it may have waited for other work, launched before the recording.
+    """Return, for each of these rows, whether it may have waited for work that was launched before the recording.
 
     This is possible if a row meets three conditions: it begins long after its launch; no earlier work was recorded on
     its stream, even outside the window; and it was launched before the host first waited for the whole device. But if
-    recorded work keeps the device busy for at least half of the time between launch and start, the wait is attributed
-    to the recorded work.
+    recorded work keeps the device busy for at least half of the time from the row's launch to its start, the wait is
+    attributed to the recorded work.
     """
     whole = rank_trace.unselected
     start_ns, launched_ns = activities.column("start_ns")[rows], activities.column("end_ns")[calls]
@@ -118,7 +118,7 @@ def _is_unknown(
 
 
 def _first_start_ns(rank_trace: RankTrace, work: pl.DataFrame) -> _Rows:
-    """Return, for each piece of work, when the first recorded work on its stream starts."""
+    """Return, for each row of `work`, when the first recorded work on its stream starts."""
     first = _first_of_streams(rank_trace)
     return work.join(first, on=["device", "stream"], how="left", maintain_order="left")["first_ns"].to_numpy()
 
@@ -138,8 +138,8 @@ def _busy_ns(rank_trace: RankTrace, device: int, start_ns: int, end_ns: int) -> 
 def _stream_order(activities: WindowActivities) -> list[GraphEdges]:
     """Return the edges between consecutive work on each stream.
 
-    If work starts before the previous work on its stream has ended, one edge leads to it from the start of the previous
-    work. Another edge leads to it from the work on this stream that was the last to end before the start.
+    If work B starts before the previous work A on its stream has ended, one edge leads from the start of A to the start
+    of B. Another edge leads to the start of B from the work on this stream that was the last to end before B started.
     """
     rows = np.flatnonzero(~activities.is_host)
     stream = activities.stream_number[rows]
@@ -165,7 +165,7 @@ def _stream_order(activities: WindowActivities) -> list[GraphEdges]:
 
 
 def _last_ended(group: _Rows, start_ns: _Rows, end_ns: _Rows, wanted: _Rows) -> _Rows:
-    """Return, for each wanted row, which row of its group was the last to end before it began; -1 if there is none."""
+    """Return, for each row in `wanted`, the row of its group that was the last to end before it began; -1 if none."""
     in_order = np.sort(end_ns)
     width = len(end_ns) + 1  # build keys from positions, not from times, to keep them small
     ends = group * width + np.searchsorted(in_order, end_ns, side="right")
@@ -178,10 +178,10 @@ def _last_ended(group: _Rows, start_ns: _Rows, end_ns: _Rows, wanted: _Rows) -> 
 
 
 def _within_launches(activities: WindowActivities) -> GraphEdges:
-    """Return the edges between pieces of work that a single call launched, such as the kernels of a CUDA graph.
+    """Return the edges between activities that a single call launched, such as the kernels of a CUDA graph.
 
-    An edge leads to the first piece of each stream. It begins at the piece of the same launch, on any stream, that was
-    the last to end before this first piece began.
+    On each stream, only the first of these activities is the target of an edge. The edge begins at the end of another
+    activity of the same launch, on any stream: the one that was the last to end before the target began.
     """
     launch = activities.launching_row
     rows = np.flatnonzero(launch >= 0)
@@ -238,9 +238,9 @@ def inferred_waits(rank_trace: RankTrace, activities: WindowActivities) -> Graph
 
 
 def _last_but_sends(rank_trace: RankTrace, activities: WindowActivities, rows: _Rows, late: _Rows) -> _Rows:
-    """Return, for each late row, which work on its device was the last to end before it began; -1 if there is none.
+    """Return, for each row in `late`, the work on its device that was the last to end before it began; -1 if none.
 
-    If a send and other work ended last, at the same time, return the other work.
+    If a send was the last to end, but other work ended at the same time, return the other work.
     """
     device = activities.column("device")[rows].astype(np.int64)
     start_ns, end_ns = activities.column("start_ns")[rows], activities.column("end_ns")[rows]
@@ -257,7 +257,7 @@ def _last_but_sends(rank_trace: RankTrace, activities: WindowActivities, rows: _
 
 
 def _previous_end_ns(activities: WindowActivities, rows: _Rows) -> _Rows:
-    """Return when all earlier work on each row's stream has ended; the start of the window if there is none."""
+    """Return when all earlier work on each row's stream has ended; the start of the window if no work is earlier."""
     ends = pl.col("end_ns").cum_max().shift(1).over("device", "stream").fill_null(activities.window_start_ns)
     return activities.table[["device", "stream", "end_ns"]][rows].select(ends).to_series().to_numpy()
 
@@ -285,6 +285,6 @@ def _after(
     edge_type: EdgeType,
     path_class: PathClass = PathClass.KERNEL_KERNEL_DELAY,
 ) -> GraphEdges:
-    """Return edges from the end of work to the start of other work."""
+    """Return an edge from the end of each row in `before` to the start of the corresponding row in `after`."""
     nodes = activities.nodes
     return graph_edges(nodes.end[before], nodes.start[after], edge_type, path_class, activity=after)

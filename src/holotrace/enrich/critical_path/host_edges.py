@@ -23,7 +23,9 @@ _ENDS_ON_THREAD = r"^gloo:(send|recv)"
 
 
 def host_edges(rank_trace: RankTrace, activities: WindowActivities, track_id: int | None) -> list[GraphEdges]:
-    """Return the edges of the host; if several edges reach a node at once, the first in the list is its binding edge.
+    """Return the edges of the host.
+
+    If several edges reach a node at the same time, the first in the list is its binding edge.
 
     The nodes of a thread are the starts and ends of its ranges. An edge leads from each node to the next, and its
     weight is the time between them, except while the thread waits:
@@ -37,7 +39,7 @@ def host_edges(rank_trace: RankTrace, activities: WindowActivities, track_id: in
     Another thread is assumed to work in a gap of the main thread if its work ends within the gap and it is busy for at
     least half of the gap. A thread that runs the backward operators of the main thread's forward operators is treated
     as busy even between its ranges. It may also work while the main thread is inside an operator, because this operator
-    may have requested the backward pass and may be waiting for its end.
+    may have started the backward pass and may be waiting for the pass to end.
 
     If the main thread begins to wait for a collective that has already started on another lane, an edge leads from the
     start of the wait to the end of the collective. PyTorch's ranges `gloo:send` and `gloo:recv` always end in such a

@@ -1,4 +1,4 @@
-"""Adds probable waits of communication for computation, if timing shows such a wait elsewhere on the same streams."""
+"""Adds probable waits of communication for computation if timing shows at least one such wait on the same streams."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ _Rows = npt.NDArray[np.int64]
 
 
 def implied_waits(activities: WindowActivities, inferred: GraphEdges) -> GraphEdges:
-    """Return additional waits of communication, between streams for which at least one wait has been inferred.
+    """Return waits of communication that `inferred` lacks, between streams with at least one inferred wait.
 
     Before each collective, PyTorch makes the communication stream wait for the computation stream (`syncStream` in
     https://github.com/pytorch/pytorch/blob/main/torch/csrc/distributed/c10d/ProcessGroupNCCL.cpp). Timing shows such a
     wait only if the collective begins right after the computation. If the collective begins right after another
-    collective, timing does not show whether it also waited for the computation. So once a single wait between two
-    streams has been inferred, all communication on the target stream is assumed to wait for the last work launched
-    before it on the source stream. But if any communication on the target stream begins before the end of the work that
-    it would wait for, no waits are added between the two streams.
+    collective, timing does not show whether it also waited for the computation. So if at least one wait between two
+    streams has been inferred, each communication kernel on the target stream is assumed to wait for work on the source
+    stream: for the last work that was launched before the kernel. But if any communication kernel on the target stream
+    begins before the end of the work that it would wait for, no waits are added between the two streams.
     """
     before, after = _waits_of_streams(activities, *_stream_pairs(activities, inferred))
     known = {*zip(inferred.source.tolist(), inferred.target.tolist(), strict=True)}
@@ -49,7 +49,8 @@ def _stream_pairs(activities: WindowActivities, inferred: GraphEdges) -> tuple[_
 def _waits_of_streams(activities: WindowActivities, sources: _Rows, targets: _Rows) -> tuple[_Rows, _Rows]:
     """Return the awaited work and the communication that waits for it, as two arrays of equal length.
 
-    Skip a pair of streams if any of its communication begins before the work that it would wait for has ended.
+    Skip a pair of streams if any communication kernel on the target stream begins before the end of the work that it
+    would wait for.
     """
     calls = activities.launching_row
     launched = np.flatnonzero(~activities.is_host & (calls >= 0))

@@ -48,7 +48,8 @@ def replayed_lengths_ns(graph: EventGraph) -> npt.NDArray[np.int64]:
 def _may_be_delayed() -> pl.Expr:
     """Return whether an edge has a delay because it begins or ends on a device.
 
-    If work starts within the call that launches it, the time of the edge is assigned to the call, so there is no delay.
+    A launch edge has no such delay if the work starts within the launching call, because the time of the edge is then
+    assigned to the call. Nor does it have one if the cause of its time is unknown.
     """
     own = (pl.col("type") == EdgeType.LAUNCH) & (pl.col("path_class") != PathClass.LAUNCH_DELAY)
     return pl.col("type").is_in([int(kind) for kind in _OF_DEVICES]) & ~own

@@ -132,7 +132,7 @@ class WhatIf:
 
     @property
     def saved_fraction(self) -> float | None:
-        """By what fraction the window becomes shorter; None for a window of length zero."""
+        """The saved time as a fraction of the measured length; None for a window of length zero."""
         return self.saved_ns / self.measured_ns if self.measured_ns else None
 
 
@@ -294,7 +294,7 @@ def _without_waits(graph: EventGraph, replay: Replay, selected: npt.NDArray[np.b
 
 
 def _with_perfect_overlap(graph: EventGraph, replay: Replay) -> Replay:
-    """Remove the edges from communication to other work, but keep the end of the window after all communication."""
+    """Remove the edges from communication to other work; the window still ends only after all communication."""
     kinds, is_start = graph.activities["kernel_kind"], graph.nodes["is_start"].to_numpy()
     of_node = kinds.gather(graph.nodes["activity"]).fill_null(KernelKind.OTHER).to_numpy()
     is_communication = of_node == KernelKind.COMMUNICATION

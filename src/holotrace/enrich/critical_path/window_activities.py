@@ -33,8 +33,8 @@ DATA_LOADING = (r"DataLoader.*__next__",)
 
 _CALL_KINDS = (EventKind.CPU_OP, *LAUNCH_KINDS)
 _NAMED_KINDS = (EventKind.USER_ANNOTATION, EventKind.PYTHON_FUNCTION)
-"""Host ranges of these kinds are activities only if their name shows data loading, a collective or a wait for a
-collective."""
+"""Host ranges of these kinds are activities only if their names show that they load data, perform a collective or wait
+for a collective."""
 
 _WAITS_FOR_COLLECTIVE = r"method '?wait'? of .*(c10d|pybind11)|wait_tensor$"
 """Matches functions and operators in which a thread waits for a collective that the host performs."""
@@ -47,8 +47,8 @@ _LONG_AGO_NS = -(2**62)
 CLOCK_NOISE_NS = 2_000
 """Old traces record whole microseconds, so rounding may put the times of two dependent events in the wrong order, by at
 most this much. If two times are in the wrong order by more than this, neither event depends on the other. For example,
-kernels on one stream that overlap by more ran in parallel, and a call that returned more than this before some work
-ended did not wait for this work."""
+two kernels on one stream ran in parallel if they overlap by more than this, and a call did not wait for work if it
+returned more than this before the work ended."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,7 +56,7 @@ class WindowActivities(EqualByContent):
     """The activities of a window, sorted by start.
 
     window_start_ns, host_end_ns, window_end_ns  start of the window, and its ends on the host and on devices
-    table  the columns of `EventGraph.activities` (calls within waiting calls are waiting, too), and
+    table  the columns of `EventGraph.activities`, where `is_waiting` is true also for calls inside a waiting call, and
 
         launch_index   uint32  the call that launched the work; null on host rows and if unknown
         is_loading     bool    whether the row is, or is inside, a host range that loads data
@@ -92,12 +92,12 @@ class WindowActivities(EqualByContent):
 
     @cached_property
     def launching_row(self) -> npt.NDArray[np.int64]:
-        """The row of the call that launched each activity; -1 on host rows, and if the call is not in the table."""
+        """The row of the call that launched each activity; -1 on the host, or if the call is not in the table."""
         return self.rows_of(self.table["launch_index"])
 
     @cached_property
     def stream_number(self) -> npt.NDArray[np.int64]:
-        """The number of each row's stream, counted in order of device and stream; -1 on host rows."""
+        """A number for the stream of each row; the order is by device, then by stream id; -1 for host rows."""
         rows = np.flatnonzero(~self.is_host)
         device, stream = self.column("device")[rows], self.column("stream")[rows]
         order = np.lexsort((stream, device))
@@ -130,9 +130,9 @@ def window_activities(
         rank_trace: the rank.
         window: the window.
         data_loading: regular expressions; host ranges whose names match any of them load data.
-        collectives_apart: treat collectives that the host performs as concurrent with the thread that requests them.
-            Ranges such as `gloo:recv` move to separate lanes, so that they do not contain later work of this thread.
-            Python functions in which a thread waits for a collective become waiting activities.
+        collectives_apart: whether collectives that the host performs run concurrently with the thread that requests
+            them. If so, ranges such as `gloo:recv` move to separate lanes, so that they do not contain later work of
+            this thread, and Python functions in which a thread waits for a collective become waiting activities.
     """
     device, end_ns = _device(rank_trace, window)
     host = _host(rank_trace, window, data_loading, (_WAITS_FOR_COLLECTIVE,) if collectives_apart else ())
@@ -228,7 +228,7 @@ def _matching_one(rank_trace: RankTrace, pattern: str) -> pl.Series:
 def _device(rank_trace: RankTrace, window: PathWindow) -> tuple[pl.DataFrame, int]:
     """Return the device work of the window, and the end of the window on devices.
 
-    The work was requested in the window, or was requested earlier and still runs at the start of the window.
+    The device work includes work that was requested before the window if it still runs when the window starts.
     """
     work, asked_ns = _requested_work(rank_trace)
     end_ns = work["end_ns"].to_numpy()
