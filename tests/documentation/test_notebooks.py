@@ -23,7 +23,7 @@ def cells(name: str) -> list[dict[str, Any]]:
 
 @pytest.fixture
 def run(tmp_path, monkeypatch):
-    """Return a function that runs a notebook and returns its variables, and each cell's last value by cell id."""
+    """Return a function that runs a notebook; it returns the notebook's variables and {cell id: last value}."""
     monkeypatch.chdir(FOLDER)
     monkeypatch.setenv("HOLOTRACE_CACHE_DIR", str(tmp_path / "cache"))
     monkeypatch.setattr(go.Figure, "show", lambda figure: pytest.fail(f"{figure.layout.title.text} opens a window"))

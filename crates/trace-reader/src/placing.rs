@@ -39,9 +39,9 @@ impl ClockLine {
 /// A pid as the file writes it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Pid {
-    /// A number, which the file may also write as a text.
+    /// A number, which the file may also write as a string.
     Number(i64),
-    /// Any other text.
+    /// Any other string.
     Text(String),
 }
 

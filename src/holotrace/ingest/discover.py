@@ -199,7 +199,7 @@ def _matching(pattern: str) -> list[str]:
 
 
 def traces_among(source: str, paths: list[str], read_rank: ReadRank) -> JobFiles:
-    """Find the traces among these files, and the newest file of each rank; `source` appears in error messages.
+    """Find the traces among these files, and keep the newest of each rank; `source` appears in error messages.
 
     Raises:
         TraceNotFoundError: none of the files is a trace.

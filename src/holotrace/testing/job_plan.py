@@ -1,4 +1,4 @@
-"""Simulate when the calls and the device work of a training job run.
+"""Simulate the start and end times of a training job's calls and device work.
 
 All times are true times, not the times that host clocks show. The host of each rank makes calls one after another, and
 launches work ahead of its device. Work begins when its stream is free, its dependencies have ended, and its launch has

@@ -10,9 +10,9 @@ Bounds on the clocks give bounds on every G, and the bounds on G tighten the bou
 share no operation with the reference. The search repeats these two steps. It uses only the inequalities above, so the
 true values stay within the bounds after any number of rounds.
 
-Times are float64 nanoseconds, relative to a time near the recorded ones, so that rounding errors are small. With only
-two clocks, the search is the convex-hull method of Zhang, Liu and Xia, Clock Synchronization Algorithms for Network
-Measurements (INFOCOM 2002).
+Times are float64 nanoseconds, relative to a time close to the recorded times, so that rounding errors are small. With
+only two clocks, the search is the convex-hull method of Zhang, Liu and Xia, Clock Synchronization Algorithms for
+Network Measurements (INFOCOM 2002).
 """
 
 from __future__ import annotations

@@ -149,7 +149,10 @@ def _launched(rank_trace: RankTrace) -> pl.DataFrame:
 
 
 def _series(rank: int, launched: pl.DataFrame) -> pl.DataFrame:
-    """Return the length of each queue after each change; one sum covers all queues, because each queue ends empty."""
+    """Return the length of each queue after each change.
+
+    Each queue ends empty, so a single running sum over one queue after the other starts each queue at 0.
+    """
     starts, calls = launched["start_ns"].to_numpy(), launched["launch_start_ns"].to_numpy()
     count, indexes = len(launched), launched["event_index"].to_numpy()
     times = np.concatenate([calls, np.maximum(starts, calls)])

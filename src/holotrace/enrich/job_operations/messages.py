@@ -35,8 +35,8 @@ def messages_of(messages: pl.DataFrame, passes: pl.DataFrame) -> Messages:
 
     If a rank has as many messages of a kind as its passes in that direction need, the k-th message belongs to the k-th
     of the passes that need one. Otherwise, all passes in that direction are counted, and the k-th message belongs to
-    the k-th pass. If there is one receive fewer than passes, the first pass has no receive, so the k-th receive belongs
-    to the (k+1)-th pass. Messages of passes that need none carry no data.
+    the k-th pass. If there is one fewer receive than there are passes, the first pass has no receive, so the k-th
+    receive belongs to the (k+1)-th pass. Messages of passes that need none carry no data.
 
     Args:
         messages: operations with a kind in `MESSAGES`.

@@ -279,8 +279,8 @@ def _many_collectives(rule: str, job: JobOptions, dice: random.Random) -> Pair:
 def _launch_bound(rule: str, job: JobOptions, dice: random.Random) -> Pair:
     """Run a small model on a slow processor; in the healthy job, the host takes almost no time, as with a CUDA graph.
 
-    The processor must be too slow even without the recording of Python functions. Otherwise, this recording would be
-    the mistake.
+    The processor must be too slow even if Python functions are not recorded. Otherwise, recording them
+    would itself be the mistake.
     """
     job = replace(_small(job, dice), hidden=512, heads=8)
     has_stacks = dice.random() < 1 / 2

@@ -82,7 +82,7 @@ const tablesLoaded = async () => {
 
 /**
  * The React component for `parts/later.py`; it shows its children once the figures are drawn or,
- * if `after` is "tables", once the scripts of tables are loaded too.
+ * if `after` is "tables", once the table scripts are loaded too.
  * @param {{ children: unknown, after: "figures" | "tables", height: number }} props
  */
 export const Later = ({ children, after, height }) => {

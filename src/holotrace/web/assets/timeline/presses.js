@@ -1,4 +1,4 @@
-// Defines the effects of pointer and keys on the canvas: hovering over rows, dragging rows, and clicking.
+// Defines what the pointer does on the canvas: it hovers over rows, drags rows, and clicks.
 
 import { RowDrag, buttonAt } from "./rows/row_marks.js";
 import { SIZES } from "./view.js";
