@@ -63,7 +63,7 @@ def test_gaps(job) -> None:
 
 
 def test_work_without_launch() -> None:
-    """The query counts two kernels without a launch, like `launch_statistics`."""
+    """Like `launch_statistics`, the query counts two kernels without a launch."""
     built = TraceBuilder().kernel("a", start_us=0, duration_us=10).kernel("a", start_us=15, duration_us=2)
     trace = built.kernel("b", start_us=30, duration_us=5, launch_us=25).build()
     rows = ask(trace, "Work without a known launch")

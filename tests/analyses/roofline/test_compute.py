@@ -93,7 +93,7 @@ def test_a_lower_bound_above_the_time_is_a_contradiction() -> None:
 
 
 def test_small_data_may_come_from_the_cache() -> None:
-    """12 MB in 1 µs exceed the memory bandwidth; the contradiction says that the data may be in the cache (50 MB)."""
+    """12 MB in 1 µs exceed the memory bandwidth; `contradiction` says that the data may come from the cache (50 MB)."""
     args = {"Input Dims": [[1 << 20], [1 << 20], []], "Input type": ["float", "float", "Scalar"]}
     builder = TraceBuilder().header(**H100).operator("aten::add", start_us=0, duration_us=5, args=args)
     ((contradiction,),) = rows(builder.kernel("add", start_us=10, duration_us=1, launch_us=1), "contradiction")

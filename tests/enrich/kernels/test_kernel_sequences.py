@@ -11,7 +11,7 @@ KERNELS = {"owner": pl.Int64, "name": pl.UInt32, "kernel_ns": pl.Int64}
 
 
 def test_sequences_keep_the_order_of_the_rows():
-    """Owner 5 gets the sequence of the names 1 and 2; owner 3 gets a sequence of name 1 only."""
+    """Owner 5 gets the sequence of names 1, 2; owner 3 gets the sequence 1."""
     kernels = pl.DataFrame({"owner": [5, 3, 5], "name": [1, 1, 2], "kernel_ns": [10, 20, 30]}, schema=KERNELS)
 
     assert sequences(kernels, "owner").rows() == [(5, "1,2", 2, 40), (3, "1", 1, 20)]

@@ -1,4 +1,4 @@
-"""`holotrace critical-path --across-ranks`: one path through all ranks, and how much time changes would save."""
+"""`holotrace critical-path --across-ranks`: one path through all ranks, and the time that changes would save."""
 
 from __future__ import annotations
 

@@ -63,8 +63,11 @@ class Grafts(NamedTuple):
         start_ns         int64   start of the launch
         track_id         uint32  thread of the launch
 
-    owners  device work of graphs, in the order of `replayed_work`: event_index uint32; graft int64, the row of the
-            innermost node, -1 if unknown; how str, see `references`, null if unknown
+    owners  kernels, copies and memsets that graphs replay, in the order of `replayed_work`:
+
+        event_index      uint32
+        graft            int64   row in `nodes` of the innermost node; -1 if unknown
+        how              str     how the node was found, see `references`; null if unknown
     """
 
     nodes: pl.DataFrame
@@ -72,7 +75,12 @@ class Grafts(NamedTuple):
 
 
 class _Template(NamedTuple):
-    """The nodes that one replay adds: their rows in the recording, their parents, and the node of each kernel."""
+    """The nodes that one replay adds.
+
+    rows   row of each node in `recorded_nodes` of the recording
+    above  for each node, the index in `rows` of the enclosing node; -1 if there is none
+    owner  for each kernel, copy or memset, the index in `rows` of its node; -1 if there is none
+    """
 
     rows: _Rows
     above: _Rows
@@ -106,7 +114,7 @@ class _Part(NamedTuple):
 
 
 def _numbered(rank_trace: RankTrace, nodes: pl.DataFrame) -> pl.DataFrame:
-    """Return the columns of `Grafts.nodes`; their event numbers follow the last event number in the file."""
+    """Return the columns of `Grafts.nodes`; the event numbers continue after the last event number in the file."""
     used = rank_trace.unselected.table("events", ["event_index"])["event_index"].to_numpy()
     first = int(used.max(initial=0)) + 1
     numbers = pl.int_range(first, first + nodes.height, dtype=pl.UInt32, eager=True)
@@ -136,7 +144,7 @@ def _explained(rank_trace: RankTrace, work: pl.DataFrame) -> _Part:
 
 
 def _placed(nodes: pl.DataFrame, template: _Template, before: int, launch: dict[str, Any]) -> pl.DataFrame:
-    """Return the nodes of one replay; `before` is how many nodes the earlier replays have in total."""
+    """Return the nodes of one replay; `before` is the total number of nodes of all earlier replays."""
     return nodes.with_columns(
         pl.Series("above", np.where(template.above == NO_PARENT, NO_PARENT, template.above + before)),
         launch_index=pl.lit(launch["launch_index"], pl.UInt32),
@@ -147,7 +155,7 @@ def _placed(nodes: pl.DataFrame, template: _Template, before: int, launch: dict[
 
 @derived
 def may_graft(rank_trace: RankTrace) -> bool:
-    """Return whether a rank may replay graphs; otherwise, the attribution of replayed work is skipped."""
+    """Return whether the rank may replay graphs; if it does not, the attribution of replayed work can be skipped."""
     return replays_graphs(rank_trace.strings)
 
 
@@ -215,7 +223,7 @@ def _ids_of_texts(rank_trace: RankTrace, texts: pl.Series) -> pl.Series:
 
 
 class _Templates:
-    """Makes the nodes of replays; for equal replays, it makes them only once."""
+    """Makes the nodes that each replay adds; if several replays are equal, makes their nodes only once."""
 
     def __init__(self, rank_trace: RankTrace) -> None:
         self._rank_trace = rank_trace
@@ -266,7 +274,8 @@ class _Templates:
     def _names_around(self, launch: int) -> frozenset[str]:
         """Return the names of the operators and modules that enclose a graph's launch.
 
-        Recorded nodes with these names, and all nodes above them, are not repeated for the replay.
+        If a recorded node has one of these names, the replay repeats neither this node nor the nodes around it, because
+        the launch is already inside such nodes.
         """
         nodes, owners = recorded_nodes(self._rank_trace), recorded_runtime_owner(self._rank_trace)
         row = rows_of_events(owners, pl.Series([launch], dtype=pl.UInt32))[0]

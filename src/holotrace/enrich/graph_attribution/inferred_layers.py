@@ -1,6 +1,6 @@
 """Infers layers from the order of a graph's kernels, if no recording names their operators.
 
-An inferred layer is not an attribution to operators: it only groups kernels that no recording explains.
+An inferred layer only groups kernels that no recording explains; it does not show which operators launched them.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ def inferred_layers(rank_trace: RankTrace) -> pl.DataFrame:
 
 
 class _Search:
-    """Finds the layers of replays; replays with the same kernels are divided only once."""
+    """Divides replays into layers; if several replays have the same kernels, divides them only once."""
 
     def __init__(self, rank_trace: RankTrace) -> None:
         work = replayed_work(rank_trace)
@@ -86,7 +86,7 @@ class _Search:
         self._is_backward = names.str.contains(_BACKWARD).fill_null(value=False).to_numpy()
 
     def rows(self, *parts: tuple[int, int]) -> _Rows:
-        """Return the rows of these replays on their busiest stream.
+        """Return the rows of these replays that ran on one stream: the stream with the most rows.
 
         Rows on other streams are left out, because their order relative to these rows may differ between replays.
         """

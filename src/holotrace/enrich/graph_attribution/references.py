@@ -110,7 +110,7 @@ def eager_sequences(rank_trace: RankTrace) -> tuple[Sequence, ...]:
 
 
 def _ranges(rank_trace: RankTrace, starts: _Rows) -> Iterator[tuple[int, int]]:
-    """Yield the rows [first, last) of the work in the whole recording, then in each of its longest annotated ranges."""
+    """Yield the range of rows [first, last) of the whole recording, then those of its longest annotations."""
     yield 0, len(starts)
     ranges = event_ranges(rank_trace, [EventKind.USER_ANNOTATION], ["start_ns", "end_ns"])
     longest = ranges.sort(pl.col("end_ns") - pl.col("start_ns"), descending=True).head(_MOST_RANGES)
@@ -180,7 +180,7 @@ def _between(rank_trace: RankTrace, launched: pl.DataFrame, start_ns: int, end_n
 
 
 def _batch_size(rank_trace: RankTrace, time_ns: int) -> int | None:
-    """Return the batch size in the shortest annotation that contains one and encloses the start of a capture."""
+    """Return the batch size that an annotation around this time names; if several name one, the shortest is used."""
     ranges = event_ranges(rank_trace, [EventKind.USER_ANNOTATION], ["name", "start_ns", "end_ns"])
     around = ranges.filter((pl.col("start_ns") <= time_ns) & (pl.col("end_ns") >= time_ns))
     shortest_first = around.sort(pl.col("end_ns") - pl.col("start_ns"))

@@ -18,7 +18,10 @@ import numpy.typing as npt
 _Rows = npt.NDArray[np.int64]
 _Bools = npt.NDArray[np.bool_]
 _Anchors = npt.NDArray[np.int64]
-"""One line per anchor: the anchor's row in each layer. Lines are sorted by their first row."""
+"""A matrix with one line for each anchor and one column for each layer: the row of the anchor's kernel in this layer.
+
+The lines are sorted by the first column.
+"""
 
 FEWEST_LAYERS = 3
 """Two equal layers may be a coincidence."""
@@ -92,12 +95,13 @@ def _attention_count(names: list[str]) -> int | None:
 def _parts(kernels: _Rows, attention_count: int | None) -> list[_Anchors]:
     """Choose the number of layers, and return the anchors of each part.
 
-    A model has at most as many layers as attention calls. For each possible number of layers, count the kernels that
-    would be anchors. A number of layers is plausible if its count is at least half of the largest count. Choose the
+    The number of layers is at most `attention_count`. For each possible number of layers, count the kernels that would
+    be anchors. The number is plausible if this count is at least half of the largest such count. Choose the
     largest plausible number: if two kinds of layers alternate, a smaller number would merge two layers into one.
 
-    If the number of attention calls is unknown, the largest plausible number could divide each layer in half. In this
-    case, choose the plausible number for which the largest share of the layers run the same kernels.
+    If `attention_count` is None, the largest plausible number may be twice the real number, because each half of a
+    layer can look like a layer. In this case, choose the plausible number for which the largest share of the layers run
+    the same kernels.
     """
     candidates = {
         count: parts
@@ -137,7 +141,7 @@ def _layer_counts(kernels: _Rows) -> list[int]:
 
 
 def _lines(kernels: _Rows, layer_count: int) -> _Anchors:
-    """Return the lines of candidate anchors: a kernel that runs k times in every layer yields k lines."""
+    """Return the candidate anchors; a kernel that runs k times in every layer is k candidates."""
     order = np.argsort(kernels, kind="stable")
     _, firsts, counts = np.unique(kernels[order], return_index=True, return_counts=True)
     is_fit = (counts % layer_count == 0) & (counts <= _MOST_IN_A_LAYER * layer_count)
@@ -152,7 +156,8 @@ def _lines(kernels: _Rows, layer_count: int) -> _Anchors:
 def _consistent(kernels: _Rows, rows: _Anchors) -> list[_Anchors]:
     """Divide candidate anchors into parts; within a part, the anchors have the same order in every layer.
 
-    Parts run one after the other. Candidates that fit into no part are dropped.
+    Parts, such as the forward and the backward pass, run one after the other. Candidates that fit into no part are
+    dropped.
     """
     parts, left = [], rows
     while len(left) >= _FEWEST_ANCHORS:
@@ -167,7 +172,7 @@ def _consistent(kernels: _Rows, rows: _Anchors) -> list[_Anchors]:
 
 
 def _are_layers(kernels: _Rows, part: _Anchors) -> bool:
-    """Return whether the anchors are different enough, and close enough together, not to repeat by chance."""
+    """Return whether these anchors show real layers: they include enough different kernels and are close together."""
     held = part.size / (part.max() - part.min() + 1)
     return len(np.unique(kernels[part[:, 0]])) >= _FEWEST_ANCHORS and held >= _LEAST_ANCHORS
 
@@ -192,7 +197,7 @@ def _apart(parts: list[_Anchors]) -> list[_Anchors]:
 def _passes(kernels: _Rows, is_norm: _Bools, anchors: _Anchors) -> list[list[tuple[int, int]]]:
     """Return, for each pass through the model, the rows [first, last) of each layer.
 
-    A pass begins where the kernels that come before the first layer, such as those of the embedding, occur again.
+    A new pass begins where the kernels that run before the first layer, such as those of the embedding, run again.
     """
     usual = np.frombuffer(Counter(_contents(kernels, anchors[0])).most_common(1)[0][0], kernels.dtype)
     starts = anchors[0] - _kernels_before_first_anchor(kernels, is_norm, int(anchors[0, 0]), usual)
@@ -226,11 +231,11 @@ def _contents(kernels: _Rows, firsts: _Rows) -> list[bytes]:
 def _kernels_before_first_anchor(kernels: _Rows, is_norm: _Bools, first: int, usual: _Rows) -> int:
     """Return how many kernels of a layer come before its first anchor.
 
-    Kernels between the anchors of two layers may belong to the end of one layer or to the beginning of the next.
+    Kernels between the last anchor of a layer and the first anchor of the next layer may belong to either layer.
     Kernels right before the first anchor of the first layer belong to this layer if the other layers run the same
-    kernels before their first anchors. If the other layers run different kernels there, one kernel may still belong to
-    the first layer: a normalisation right before the first anchor, if the other layers also have a normalisation there.
-    The two normalisations may be different kernels, because in later layers, the kernel often also adds the residual.
+    kernels before their first anchors. If the other layers run different kernels there, a normalisation right before
+    the first anchor still belongs to the first layer if the other layers also run a normalisation there. Its kernel may
+    differ from theirs, because the normalisation kernel of later layers often also adds the residual.
     """
     before = min(first, len(usual) - 1)
     same = kernels[first - before : first] == usual[len(usual) - before :]

@@ -42,7 +42,7 @@ def device_annotations(rank_trace: RankTrace) -> pl.DataFrame:
     """Return the annotations on streams: the recorded ones or, if there are none, projected ones.
 
     Returns:
-        event_index   uint32  the annotation: the recorded device row, or the host row that was projected
+        event_index   uint32  the recorded annotation on the stream, or the host annotation that was projected
         name          uint32  string id
         start_ns, end_ns  int64
         device        int32   -1 if unknown
@@ -134,9 +134,10 @@ def _of_process(table: pl.DataFrame, process: pl.Series) -> pl.DataFrame:
 
 
 def innermost_of(annotations: pl.DataFrame, moments: pl.DataFrame, keys: Sequence[str]) -> npt.NDArray[np.int64]:
-    """Return, for each `moment`, the row of the shortest annotation around it with equal `keys`; NO_OWNER if none.
+    """Return, for each moment, the row of the shortest annotation around it with the same keys; NO_OWNER if none.
 
-    `annotations` has start_ns and end_ns, `moments` has `moment` (in ns or null), and both have the columns `keys`.
+    Both tables have the columns `keys`. `annotations` also has the columns start_ns and end_ns, and `moments` has the
+    column `moment` (in ns or null).
     """
     rows = np.full(len(moments), NO_OWNER, np.int64)
     places = _groups(moments.filter(pl.col("moment").is_not_null()), keys, moments["moment"].is_not_null())
@@ -152,9 +153,10 @@ def innermost_of(annotations: pl.DataFrame, moments: pl.DataFrame, keys: Sequenc
 def _groups(
     table: pl.DataFrame, keys: Sequence[str], chosen: pl.Series | None
 ) -> dict[tuple[object, ...], npt.NDArray[np.int64]]:
-    """Return the row numbers for each combination of key values.
+    """Return, for each combination of values in the columns `keys`, the numbers of the rows with these values.
 
-    If `table` consists of the `chosen` rows of a larger table, these are the row numbers in the larger table.
+    `chosen` is given if `table` contains only the chosen rows of a larger table; the row numbers are then those of the
+    larger table.
     """
     original = np.arange(len(table)) if chosen is None else np.flatnonzero(chosen.to_numpy())
     grouped = table.select(keys).with_columns(pl.Series("row", original)).drop_nulls().group_by(keys).agg("row")

@@ -77,8 +77,8 @@ def call_paths(rank_trace: RankTrace, *, in_steps: bool, with_modules: bool = Tr
         path     str    kinds and names from the phase to this call
         kind     str    phase, range, module, operator, kernel (also copies and memsets)
         name     str
-        call_count    int64  for phases, the number of their outermost calls; for modules in the backward phase, the
-                        number of their forward calls
+        call_count    int64  for a phase, the number of its outermost calls; for a module in the backward phase, the
+                        number of its forward calls
         host_total_ns, host_self_ns, device_total_ns, device_self_ns
                  int64  as in `node_times`; totals of phases and of modules in the backward phase are
                         sums over the rows below them
@@ -98,15 +98,16 @@ def call_paths(rank_trace: RankTrace, *, in_steps: bool, with_modules: bool = Tr
 
 
 class _Calls(NamedTuple):
-    """The host nodes; here, a "call" is a node that is part of paths.
+    """The host nodes. Nodes that are part of paths are named calls here.
 
-    nodes      all of `host_nodes`, with times, `kind` (-1 if a node is not part of paths) and `name`
-    parent     row of the node around each node
-    is_call    for each node, whether it is part of paths
-    counted    rows of the calls to sum: all calls or, with `in_steps`, calls inside steps
-    around     the call around each counted call, -1 if there is none
-    phase      the phase of each counted call
-    row        row of each node in the result of `_rows`; -1 if it is not counted; the last entry is for row -1
+    nodes      all rows of `host_nodes`, with times, `kind` (-1 if the node is not a call) and `name`
+    parent     for each node, the row of the node around it
+    is_call    for each node, whether it is a call
+    counted    rows of the calls to sum: all calls or, with `in_steps`, only calls inside steps
+    around     for each counted call, the row of the call around it; -1 if there is none
+    phase      for each counted call, its phase
+    row        for each node, its row in the result of `_rows`; -1 if it is not counted; the array ends with one more
+               -1, so that the index -1 yields -1
     """
 
     nodes: pl.DataFrame
@@ -205,7 +206,7 @@ def _with_all_above(parent: _Rows, wanted: _Bools, rows: _Rows) -> _Rows:
 
 
 def _kernels(rank_trace: RankTrace, calls: _Calls, *, in_steps: bool) -> pl.DataFrame:
-    """Return one row for each call and name of device work; work whose call is unknown is below `no operator`."""
+    """Return a row for each call and each name of its device work; work of unknown calls is below `no operator`."""
     work = device_owner(rank_trace).join(device_rows(rank_trace), on="event_index", maintain_order="left")
     launched_in = itself_or_above(calls.parent, calls.is_call, work["node"].to_numpy())
     is_unowned = launched_in == NO_PARENT
@@ -234,7 +235,10 @@ def _phase_rows(calls: _Calls, kernels: pl.DataFrame) -> pl.DataFrame:
 
 
 def _with_sums_of_made(rows: pl.DataFrame, is_made: _Bools) -> pl.DataFrame:
-    """Set the total times of phases and backward modules, which have no events, to the sums of the rows below them."""
+    """Set the total times of the rows without events to the sums of the rows below them.
+
+    These rows are the phases and the modules in the backward phase.
+    """
     parent = rows["parent"].to_numpy()
     totals = {name: rows[name].to_numpy().copy() for name in ("host_total_ns", "device_total_ns")}
     for below in reversed(levels(parent)):

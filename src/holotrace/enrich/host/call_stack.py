@@ -39,7 +39,7 @@ def call_stacks(rank_trace: RankTrace) -> pl.DataFrame:
         end_ns          int64
         parent_row      int64   row of the parent in this table; -1 if no event contains it
         depth           int32   number of events around this one; 0 for roots
-        is_overlapping  bool    whether the event began inside a sibling and ended after this sibling
+        is_overlapping  bool    whether the event began inside a sibling but ended after that sibling
     """
     return _with_replayed(rank_trace) if may_graft(rank_trace) else recorded_calls(rank_trace)
 

@@ -15,9 +15,9 @@ _BOOKKEEPING = r"\[pytorch\|profiler\|execution_(trace|graph)\|(thread|process)\
 def execution_nodes(rank_trace: RankTrace, execution_trace: ExecutionTrace) -> pl.DataFrame:
     """Return the node of each operator and annotation that has one.
 
-    Both recordings number operator calls: the execution trace as `rf_id`, the profiler as `Record function id` or, if no event
-    has this number, as `External id`. The recordings may cover different times; calls that only one of them contains are left
-    out. If several nodes have the same number, the first is used.
+    Both recordings number operator calls: the execution trace as `rf_id`, the profiler as `Record function id` or, if
+    no event has this number, as `External id`. The recordings may cover different times; calls that only one of them
+    contains are left out. If several nodes have the same number, the first is used.
 
     Returns:
         In file order: `event_index` (uint32) and all columns of `ExecutionTrace.nodes`.

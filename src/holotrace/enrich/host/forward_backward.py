@@ -17,7 +17,7 @@ from holotrace.store.derived import derived
 from holotrace.store.trace import RankTrace
 
 _FLOW_CATEGORIES = ("fwdbwd", "forward_backward", "fwd_bwd")
-"""Category names of the arrows since 2021, in lower case."""
+"""The categories that PyTorch has given to forward-to-backward arrows since 2021, in lower case."""
 
 
 @derived
@@ -26,7 +26,7 @@ def forward_of(rank_trace: RankTrace) -> pl.DataFrame:
 
     The profiler draws an arrow from the start of the forward operator to the start of the backward operator. Without an
     arrow, operators are matched by their sequence number. If several forward operators have the same number, the match
-    is the last one that begins before the backward operator, because this one creates the node of the backward graph.
+    is the last of them that begins before the backward operator, because the last one creates the backward node.
     Operators inside a backward operator are never matched as forward operators: their thread has its own sequence
     numbers, which may equal those of unrelated forward operators.
 
@@ -93,7 +93,7 @@ def _by_arrow(rank_trace: RankTrace, operators: pl.DataFrame) -> pl.DataFrame:
 
 
 def _ends_of_arrows(rank_trace: RankTrace, operators: pl.DataFrame) -> pl.DataFrame:
-    """Return one row for each pair of an arrow's end and an operator that begins there."""
+    """Return, for both ends of each arrow, one row for each operator that begins there."""
     arrows = _arrows(rank_trace, ["flow_id", "is_start", "start_ns", "track_id"])
     columns = ["event_index", "end_ns", "sequence_number"]
     row = _only_operators(arrows, operators)

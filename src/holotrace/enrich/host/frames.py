@@ -1,6 +1,7 @@
 """Classify Python frames by the names that PyTorch records: `training.py(51): step`, `<built-in function sleep>`.
 
-PyTorch strips the folders in `sys.path` from file names, so the file names of an installed library begin with its package.
+PyTorch strips the folders in `sys.path` from file names, so the file names of an installed library begin with its
+package.
 """
 
 from __future__ import annotations
@@ -106,7 +107,7 @@ _OF_TORCH = ("torch", "torch_xla", "functorch", "triton")
 
 
 def is_library_frame(names: pl.Series) -> pl.Series:
-    """Return whether each name is a frame of an installed library, except PyTorch and Python's standard library.
+    """Return whether each name is a frame of an installed library other than PyTorch and Python's standard library.
 
     >>> is_library_frame(pl.Series(["transformers/utils.py(5): load", "torch/_ops.py(12): f", "training.py(5): step"])).to_list()
     [True, False, False]

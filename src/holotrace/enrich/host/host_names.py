@@ -1,4 +1,4 @@
-"""The class of a host range (step, data loader, optimizer, module), from the name that PyTorch or Lightning gave it."""
+"""Finds the class of a host range (step, data loader, optimizer, module) by its name from PyTorch or Lightning."""
 
 from __future__ import annotations
 
@@ -89,8 +89,8 @@ def classes_by_name(names: pl.Series, otherwise: npt.NDArray[np.uint8], strings:
 def is_counted_name(names: pl.Series, strings: pl.Series) -> npt.NDArray[np.bool_]:
     """Return whether the analyses count events with these names (string ids) as operators.
 
-    Wrappers such as `DistributedDataParallel.forward` and `Optimizer.…` are not counted, although files from before 2022
-    record them as operators.
+    Wrappers such as `DistributedDataParallel.forward` and `Optimizer.…` are not counted, although files from before
+    2022 record them as operators.
     """
     by_id = strings.to_frame("text").select((~_NOT_COUNTED).alias("counted"))["counted"].to_numpy()
     counted: npt.NDArray[np.bool_] = by_id[names.to_numpy()]

@@ -41,8 +41,8 @@ def host_nodes(rank_trace: RankTrace) -> pl.DataFrame:
         name          uint32  string id; null on roots; the module's name on backward nodes
         start_ns      int64
         end_ns        int64
-        of_parent_ns  int64   its time that no earlier sibling covers; subtracted from the parent's self time
-        is_counted    bool    whether operator tables count it; not steps, data loaders, optimizers or DDP wrappers
+        of_parent_ns  int64   the node's time outside earlier siblings; subtracted from the parent's self time
+        is_counted    bool    whether operator tables count it; false for steps, data loaders, optimizers, DDP wrappers
     """
     return _with_replayed(rank_trace).nodes if may_graft(rank_trace) else recorded_nodes(rank_trace)
 
@@ -53,7 +53,8 @@ def runtime_owner(rank_trace: RankTrace) -> pl.DataFrame:
     Returns:
         event_index   uint32
         node          int64   row of `host_nodes`; -1 if none is known
-        of_parent_ns  int64   time to subtract from the node's self time; 0 for a call inside another call
+        of_parent_ns  int64   the part of the call's time that is subtracted from the node's self time; 0 if the call is
+                              inside another call, whose time is already subtracted
     """
     return _with_replayed(rank_trace).runtime if may_graft(rank_trace) else recorded_runtime_owner(rank_trace)
 
@@ -127,7 +128,7 @@ def _nodes_of(replayed: Grafts, recorded: pl.DataFrame, runtime: pl.DataFrame) -
 def _owners(
     nodes: pl.DataFrame, device: pl.DataFrame, replayed: Grafts, row_of: _Rows, recorded_count: int
 ) -> pl.DataFrame:
-    """Return the owner of each device row in the new trees; for work of a graph, it is the replayed node, if known."""
+    """Return the owner of each device row in the new trees; the owner of replayed work is a replayed node, if known."""
     graft = np.append(replayed.owners["graft"].to_numpy(), NO_PARENT)[
         rows_of_events(replayed.owners, device["event_index"])
     ]

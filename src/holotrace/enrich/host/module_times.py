@@ -1,4 +1,4 @@
-"""The times of modules by their position in the model, forward and backward."""
+"""The forward and backward times of modules, by their position in the model."""
 
 from __future__ import annotations
 
@@ -43,14 +43,17 @@ MODULE_TIMES: dict[str, pl.DataType] = {
 
 
 class ModuleTimes(NamedTuple):
-    """The modules of the model, and the hooks of PyTorch Lightning: one row for each path, with the columns `MODULE_TIMES`."""
+    """The modules of the model, and the hooks of PyTorch Lightning.
+
+    Both tables have one row for each path, with the columns `MODULE_TIMES`.
+    """
 
     per_module: pl.DataFrame
     lightning_hooks: pl.DataFrame
 
 
 def module_times(rank_trace: RankTrace) -> ModuleTimes:
-    """Sum the calls of each module by its path.
+    """Sum the times of module calls by the path of the module.
 
     The time of a backward operator is added to the module of its forward operator.
     """
@@ -153,7 +156,10 @@ def _in_tree_order(modules: pl.DataFrame, names: pl.Series) -> pl.DataFrame:
 
 
 def _names(rank_trace: RankTrace, ids: pl.Series) -> pl.Series:
-    """Return the names without their prefixes; Lightning writes the class before the name: `[pl][module]Linear: net.fc`."""
+    """Return the names without their prefixes.
+
+    Lightning also writes the class before the name: `[pl][module]Linear: net.fc`.
+    """
     plain = rank_trace.texts(ids).str.strip_prefix(MODULE_PREFIX).str.strip_prefix(LIGHTNING_PROFILE_PREFIX)
     marked = plain.str.starts_with(LIGHTNING_MODULE_PREFIX)
     named = plain.to_frame("text").select(

@@ -25,7 +25,8 @@ _ENDS = {"node": "event", "forward": "forward"}
 def module_of(rank_trace: RankTrace) -> pl.DataFrame:
     """Return the innermost module call around each operator.
 
-    With `with_stack=True`, the profiler records module calls as Python functions with names such as `nn.Module: Linear_3`.
+    With `with_stack=True`, the profiler records module calls as Python functions with names such as
+    `nn.Module: Linear_3`.
 
     Returns:
         One row for each operator inside a module; empty if no modules were recorded:
@@ -44,9 +45,9 @@ def module_of(rank_trace: RankTrace) -> pl.DataFrame:
 def backward_passes(rank_trace: RankTrace) -> pl.DataFrame:
     """Return the ranges of the backward pass that compute the gradients of operators, each with its forward operator.
 
-    A range is the outermost `evaluate_function` of autograd around a backward operator with a known forward operator. If no
-    `evaluate_function` is around the backward operator, the range is the operator itself. A gradient accumulation is
-    paired with the forward operator of the previous range on its thread.
+    Each backward operator whose forward operator is known yields a range: the outermost `evaluate_function` of autograd
+    around the backward operator or, if there is none, the backward operator itself. `AccumulateGrad` has no forward
+    operator; its range gets the forward operator of the previous range on the same thread.
 
     Returns:
         In the order of `host_nodes`:

@@ -13,13 +13,14 @@ _WITHIN_RANK = ["step", "rank"]
 def by_time(operations: pl.DataFrame) -> Dependencies:
     """Return the dependencies of operations; the table must contain the `instance` of each communication.
 
-        computation    after the previous computation on its rank, and after each communication that ended between these
-                       two computations
-        communication  after the last computation that ended before the communication began; if other communications
-                       ended between these two operations, also after the last of them
+        computation    starts after the previous computation on its rank, and after each communication that ended
+                       between these two computations
+        communication  starts after the last computation that ended before the communication began; if other
+                       communications ended after that computation and before this communication began, also after the
+                       last of them
 
-    If a rank left a communication before the last rank entered it, the rank that left did not wait for any other rank.
-    Otherwise it waited for the last rank.
+    In a communication, each rank waits for the last rank to enter. Only a rank that left before the last rank entered
+    did not wait.
 
     Args:
         operations: the result of `operations_table`, with the row number (`row`, uint32) and the instance of each
@@ -81,7 +82,7 @@ def _latest(calls: pl.DataFrame, ended: pl.DataFrame) -> pl.DataFrame:
 
 
 def _shared(operations: pl.DataFrame) -> pl.Series:
-    """Return the number of each operation's communication; null unless it connects several ranks of the table."""
+    """Return the number of each operation's communication; null if only one rank of the table takes part in it."""
     is_shared = pl.col("instance").is_not_null() & (pl.col("rank").n_unique().over("step", "instance") > 1)
     number = pl.struct("step", "instance").rank("dense").cast(pl.Int64) - 1
     numbered = operations.filter(is_shared).select("row", number.alias("number"))

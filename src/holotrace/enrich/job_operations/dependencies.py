@@ -38,7 +38,7 @@ def by_kind(operations: pl.DataFrame) -> Dependencies:
         messages                    one after another on their rank, separately for each kind
         receive                     before the pass that needs its data, and after the previous pass of that kind
         send                        after the pass that computes its content
-        first backward message      after the second-to-last of the passes that precede the first backward pass
+        first backward message      after the pass two places before the first backward pass: in F0 F1 F2 B0, after F1
         params-all-gather           before the first forward pass of its chunk
         grads-reduce-scatter        if there is a separate-grads-all-reduce: after the last backward pass of its chunk;
                                     else after the embedding gradients
@@ -122,7 +122,7 @@ def _first_backward_message(passes: pl.DataFrame, messages: pl.DataFrame) -> pl.
 
 
 def _of_replicas(operations: pl.DataFrame, passes: pl.DataFrame, *, overlaps: bool) -> list[pl.DataFrame]:
-    """Return the dependencies between communication among replicas and the passes that use or produce its data."""
+    """Return the dependencies of parameter gathers, gradient reductions, and passes that use or produce their data."""
     ordered = operations.sort("start_ns", "sequence")
     parameters = ordered.filter(pl.col("kind") == "params-all-gather")
     gradients = ordered.filter(pl.col("kind") == "grads-reduce-scatter")

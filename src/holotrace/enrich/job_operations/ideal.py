@@ -20,8 +20,8 @@ def ideal_ns(operations: pl.DataFrame) -> pl.Series:
                        communications whose ranks are all in the table)
 
     Communication that begins during an operation divides the operation into parts. If all operations of a kind have
-    equally many parts, the ideal time of the i-th part is the mean over all i-th parts. Otherwise, the mean of whole
-    operations is divided among the parts in proportion to their measured times.
+    equally many parts, the ideal time of the i-th part is the mean over all i-th parts. Otherwise, the mean time of an
+    operation of this kind is divided among its parts in proportion to their measured times.
 
     Args:
         operations: the result of `operations_table`, with the row number (`row`), `work_ns` (the time without waiting)
@@ -54,10 +54,10 @@ def ideal_ns(operations: pl.DataFrame) -> pl.Series:
 
 
 def _places(operations: pl.DataFrame) -> pl.DataFrame:
-    """Return the place of each computation row within its operation.
+    """Return for each computation row to which part of its operation it belongs.
 
-    The place is the number of communications that began on the rank between the start of the operation and the start
-    of the row.
+    The column `place` numbers the parts: it counts the communications that began on the rank between the start of the
+    operation and the start of the row.
     """
     began = operations.filter(is_communication()).sort("start_ns")
     counted = began.select(

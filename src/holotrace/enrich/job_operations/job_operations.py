@@ -166,7 +166,7 @@ def _named(calls: pl.DataFrame, computed: pl.DataFrame, places: pl.DataFrame, ax
 
 
 def _directions(calls: pl.DataFrame, computed: pl.DataFrame, places: pl.DataFrame) -> pl.DataFrame:
-    """Infer the direction of each message from the pass before its send or, if unknown, from the order of stages."""
+    """Infer each message's direction from the pass before its send or, if no pass is known, from the stages' order."""
     messages = calls.filter(pl.col("collective").is_in(POINT_TO_POINT))
     ended = computed.filter(pl.col("kind").is_in(["forward-compute", "backward-compute", "weight-compute"])).select(
         "rank", pl.col("end_ns").alias("time"), pl.col("kind").alias("pass")

@@ -33,10 +33,15 @@ class Messages(NamedTuple):
 def messages_of(messages: pl.DataFrame, passes: pl.DataFrame) -> Messages:
     """Match messages to passes by their order on each rank, and match sends to receives.
 
-    If a rank has as many messages of a kind as its passes in that direction need, the k-th message belongs to the k-th
-    of the passes that need one. Otherwise, all passes in that direction are counted, and the k-th message belongs to
-    the k-th pass. If there is one fewer receive than there are passes, the first pass has no receive, so the k-th
-    receive belongs to the (k+1)-th pass. Messages of passes that need none carry no data.
+    The k-th message of a kind on a rank belongs to one of the rank's passes in that direction:
+
+    - If the rank has exactly as many messages of the kind as it has passes that need one, the k-th message belongs to
+      the k-th of these passes.
+    - If the messages are receives, and there is one fewer than there are passes, the first pass has no receive, so the
+      k-th receive belongs to the (k+1)-th pass.
+    - Otherwise, the k-th message belongs to the k-th pass.
+
+    A message that belongs to a pass that needs no message carries no data.
 
     Args:
         messages: operations with a kind in `MESSAGES`.
@@ -54,7 +59,7 @@ _OF_DIRECTION = ("step", "rank", "direction")
 
 
 def _with_counts(messages: pl.DataFrame, passes: pl.DataFrame) -> pl.DataFrame:
-    """Add each message's direction, and the number and times of the passes in the same direction on the same rank."""
+    """Add each message's direction, and counts and times of the passes that its rank runs in this direction."""
     end = pl.col("start_ns") + pl.col("duration_ns")
     facts = (
         passes.drop_nulls("direction")

@@ -52,9 +52,10 @@ class Phases(NamedTuple):
 
     table  disjoint intervals in time order: start_ns, end_ns, kind (from `table.KINDS`), action (int64; number
            of the pass among the annotated passes of the pipeline's schedule, -1 without an annotation), global_chunk
-           and microbatch (null if there is none)
-    busy   when the devices compute or, if there are no computation kernels, when innermost operators run (the operators
-           around them are ignored, because they may contain waits); also when the host loads data
+           and microbatch (both null without an annotation)
+    busy   disjoint intervals in which the devices compute or the host loads data; if there are no computation kernels,
+           intervals in which innermost operators run (the operators around them are ignored, because they may contain
+           waits) or the host loads data
     """
 
     table: pl.DataFrame
@@ -62,7 +63,7 @@ class Phases(NamedTuple):
 
 
 def phases(rank_trace: RankTrace) -> Phases:
-    """Return when the devices compute, and in which phase; without computation kernels, when the host computes.
+    """Return when a rank computes, and in which phase: on its devices or, without computation kernels, on its host.
 
     If the pipeline's schedule is annotated, the annotations show which pass runs. Otherwise, operators that the
     autograd engine runs belong to the backward pass, and operators outside both the engine and the optimizer belong to
@@ -80,7 +81,11 @@ def phases(rank_trace: RankTrace) -> Phases:
 
 
 def _of_host(actions: pl.DataFrame, ranges: Iterable[tuple[str, Intervals]]) -> pl.DataFrame:
-    """Return the phases of the host; where some overlap, keep the annotated pass, else the first kind in `ranges`."""
+    """Return the phases of the host.
+
+    Where phases overlap, an annotated pass takes precedence over the kinds in `ranges`, and each of these kinds takes
+    precedence over the kinds after it.
+    """
     tables = [actions]
     taken = union_of(actions)
     for kind, intervals in ranges:
@@ -104,7 +109,7 @@ def _ranges(rank_trace: RankTrace, kinds: tuple[EventKind, ...] | list[EventKind
 
 
 def _innermost_operators(rank_trace: RankTrace) -> Intervals:
-    """Return when innermost operators run that neither communicate nor run inside a collective on the host."""
+    """Return when the host runs innermost operators, except those that communicate or run inside a collective."""
     nodes = host_nodes(rank_trace)
     parent = nodes["parent"].to_numpy()
     is_operator = (nodes["node_class"] == NodeClass.OPERATOR).to_numpy()

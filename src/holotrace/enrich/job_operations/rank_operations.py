@@ -19,7 +19,7 @@ from holotrace.store.trace import RankTrace
 
 LEAST_WAIT_NS = 100_000
 LEAST_WAIT = 0.5
-"""Just before a call ends, its rank may compute nothing. This idle time is a wait for the call if it lasts at least
+"""If a rank is idle just before a call ends, this idle time is treated as a wait for the call if it lasts at least
 `LEAST_WAIT_NS`, or at least the fraction `LEAST_WAIT` of the call's duration."""
 
 SMALL_PASS = 0.2
@@ -32,9 +32,9 @@ Int64Array = npt.NDArray[np.int64]
 class RankOperations(NamedTuple):
     """The operations of one rank.
 
-    communicating  the rank's communication calls, and the facts needed to match them
-    began_ns       event_index and began_ns of each call: the time of the request for sends and receives that run on
-                   the host; the start for all other calls
+    communicating  the rank's communication calls, and what is needed to match them with the calls of other ranks
+    began_ns       event_index and began_ns of each call; sends and receives that run on the host begin when they are
+                   requested, all other calls at their start
     computation    the computation between calls: step, kind, sequence, start_ns, end_ns, global_chunk, microbatch; rows
                    with equal step, kind and sequence belong to the same operation
     steps          step, start_ns, end_ns
@@ -107,7 +107,7 @@ def _pieces(steps: pl.DataFrame, waits: Intervals, began: Int64Array, known: Pha
 
 
 def _changes(table: pl.DataFrame) -> Int64Array:
-    """Return the end of each range if the next range belongs to a different phase."""
+    """Return the end of each range that is followed by a range of a different phase."""
     differs = pl.any_horizontal(
         pl.col("kind") != pl.col("kind").shift(-1), pl.col("action") != pl.col("action").shift(-1)
     )
@@ -181,7 +181,7 @@ def _prepared(pieces: pl.DataFrame, calls: pl.DataFrame, began: Int64Array) -> p
 
 
 def _after_backward(pieces: pl.DataFrame) -> pl.DataFrame:
-    """Set the kind of the work after a step's last backward pass to optimizer: it clips or unscales gradients."""
+    """Change forward-compute after a step's last backward pass to optimizer, because it clips or unscales gradients."""
     is_backward = pl.col("kind").is_in(["backward-compute", "weight-compute"])
     last = pl.when(is_backward).then("end_ns").max().over("step")
     is_late = (pl.col("kind") == "forward-compute") & (pl.col("start_ns") >= last)

@@ -16,9 +16,10 @@ from holotrace.errors import InvalidOperationsError
 Int64Array: TypeAlias = npt.NDArray[np.int64]
 
 LEAST_TRANSFER_NS = -10_000_000
-"""The shortest plausible time from the last rank's start of a communication to the end of the communication.
+"""If a transfer seems to take this time or less, the clocks are wrong.
 
-Small clock errors can make this time negative, but a time that is not above this limit shows that the clocks are wrong.
+A transfer lasts from the moment when the last rank starts the communication until the end of the communication. Small
+clock errors can make this time slightly negative.
 """
 
 

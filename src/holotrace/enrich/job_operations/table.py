@@ -64,7 +64,7 @@ BEFORE_PASSES = (STEP_START, "data-loading", PREPARATION)
 """The kinds that precede the first pass of a step."""
 
 KINDS = (*BEFORE_PASSES, *PASSES, *MESSAGES, "params-all-gather", *AFTER_PASSES, *_OF_AXES)
-"""All kinds of operations; `dp-all-reduce` and the like are collectives over one axis of parallelism."""
+"""All kinds of operations; kinds such as `dp-all-reduce` are collectives over one axis of parallelism."""
 
 _NAMES = {
     "dp_rank": ("dp_rank", "dp"),
@@ -84,7 +84,8 @@ _TIMES = {"start": ("start", "start_ts"), "duration": ("duration",)}
 def operations_table(frame: pl.DataFrame, source: str = "the table of operations") -> pl.DataFrame:
     """Check a table of operations, and convert its columns to the standard names and types.
 
-    Each row is one operation of one rank in one step. Rows may be in any order. Columns other than these are dropped:
+    Each row is one operation of one rank in one step. Rows may be in any order. The table below lists the columns; the
+    names after "also" are accepted too. All other columns are dropped.
 
         kind           str     one of `KINDS`, such as forward-compute, forward-send, grads-reduce-scatter; also `optype`
         start_ns       int64   start; also start_us, start_ms, start_s, and `start` or `start_ts` in seconds

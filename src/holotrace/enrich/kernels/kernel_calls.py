@@ -20,8 +20,9 @@ GRID, BLOCK = ("grid_x", "grid_y", "grid_z"), ("block_x", "block_y", "block_z")
 _GRID_COUNTS_THREADS = "^hip(Ext|Hcc)ModuleLaunchKernel"
 """Launch calls that give the grid in threads ("work-items"); all other calls give it in blocks.
 
-Kineto copies the arguments of the call unchanged into the rows of the call and of the kernel, so the name of the call
-shows the unit in both rows. https://github.com/ROCm/HIP/blob/rocm-6.2.x/include/hip/hip_ext.h
+Kineto copies the arguments of the call unchanged into the row of the call and into the row of the kernel. The name of
+the call therefore shows the unit of the grid in both rows.
+https://github.com/ROCm/HIP/blob/rocm-6.2.x/include/hip/hip_ext.h
 https://github.com/pytorch/kineto/blob/main/libkineto/src/RocprofActivity_inl.h
 """
 
@@ -59,8 +60,8 @@ def kernel_shapes(rank_trace: RankTrace) -> pl.DataFrame:
     """Return the known launch shapes of kernels, and how well each kernel fills its device.
 
     The profiler writes blocks per SM and the estimated achieved occupancy only for NVIDIA devices. For other devices,
-    holotrace computes both if the file gives the launch shape and the device's properties. Registers and shared memory
-    may limit the occupancy further, so the computed occupancy is an upper bound:
+    holotrace computes these two values if the file gives the launch shape and the device's properties. Registers and
+    shared memory may limit the occupancy further, so the computed occupancy is an upper bound. The formulas:
 
         blocks_per_sm = blocks / SMs (or compute units)
         occupancy     = blocks · threads per block / SMs / maximum threads per SM, at most 1

@@ -192,7 +192,7 @@ RULES: tuple[Rule, ...] = (
         r"(^|::|_)(barrier|put_signal|wait_signal|get_signal)_kernel$|(?i:(^|::|_|Ipc)barrier_?all)|^barrier(_triton_kernel)?$|"
         r"(^|_)(ipc|p2p|peer)_\w*(rsag|push|pull|put|get|copy|signal|barrier)|(copy|barrier\w*)_(kernel_)?(p2p|ipc)(_|$)",
         _COMMUNICATION,
-        "signals between devices, and copies to and from them; "
+        "signals between devices, and copies from one device to another; "
         "https://github.com/flashinfer-ai/flashinfer/blob/main/include/flashinfer/comm/pcie_ipc_all_reduce.cuh, "
         "https://github.com/bytedance/flux/blob/main/src/cuda/cudaipc_barrier_all.cu",
     ),
@@ -210,7 +210,7 @@ RULES: tuple[Rule, ...] = (
     Rule(
         r"(?i)(?<!sm)(?<!w)all_?reduce|(?<!sm)all_?gather|reduce_?scatter|(?<!sm)all_?(to|2)_?all|hybrid_?cube_?mesh",
         _COMMUNICATION,
-        "a kernel named after a collective performs it, perhaps fused with a little arithmetic; "
+        "a kernel named after a collective performs this collective, perhaps fused with a little arithmetic; "
         "https://github.com/ROCm/aiter/blob/main/csrc/include/custom_all_reduce.cuh",
     ),
     Rule(

@@ -61,7 +61,7 @@ def launches_without_work(rank_trace: RankTrace) -> Iterator[Doubt]:
     lacks device work at its start and end. Launches during a capture are also ignored, because they only add nodes to a
     graph.
 
-    Source: https://github.com/pytorch/pytorch/issues/192021, kernels that the profiler dropped.
+    Source: https://github.com/pytorch/pytorch/issues/192021 (the profiler dropped kernels).
     """
     rows = device_rows(rank_trace)
     launched_ns = launches(rank_trace)["launch_start_ns"]

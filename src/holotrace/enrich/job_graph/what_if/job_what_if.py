@@ -34,7 +34,7 @@ REPLAY_TOLERANCE = 0.03
 
 @dataclass(frozen=True)
 class FasterLink:
-    """Multiply the latency of transfers by `latency_factor`, and divide the remaining time by `bandwidth_factor`.
+    """Multiply the latency of transfers by `latency_factor`, and divide the rest of their time by `bandwidth_factor`.
 
     For each group and collective, the latency is estimated by fitting a line to transfer time against message size. If
     the sizes are too similar for a fit, the whole transfer time is divided by `bandwidth_factor`.
@@ -256,7 +256,8 @@ def _replayed_ns(window: JobWindow, lengths: _Lengths) -> int:
 def _numbers(known: _Int64, nodes: _Int64, first: int, extra: int) -> tuple[_Int64, int]:
     """Return the numbers of a rank's nodes in a replay, and the next free number.
 
-    Points keep their numbers from the joined graph; other nodes get new numbers, starting at `extra`.
+    The points of the rank (see `RankGraph`) keep their numbers from the joined graph; all other nodes get new numbers,
+    starting at `extra`.
     """
     place = np.searchsorted(known, nodes).clip(max=len(known) - 1)
     is_known = known[place] == nodes
@@ -276,7 +277,10 @@ def _delays(graph: JobGraph) -> npt.NDArray[np.float64]:
 def _delayed_ends(
     graph: JobGraph, source: _Int64, target: _Int64, length: npt.NDArray[np.float64]
 ) -> tuple[_Int64, _Int64, npt.NDArray[np.float64]]:
-    """Return the edges to the ends of calls whose own rank delayed the end; the lengths include this measured delay."""
+    """Return the binding chains that have a measured delay, with this delay added to their lengths.
+
+    These chains lead to the ends of calls that their own rank delayed.
+    """
     delays = _delays(graph)
     rows = np.flatnonzero((graph.type == JoinType.CHAIN) & (delays > 0))
     late_source, late_target = (side[rows].astype(np.int64) for side in (graph.edges.source, graph.edges.target))

@@ -99,7 +99,10 @@ def _work_ns(graph: RankGraph) -> int:
 
 
 def _nodes_of_calls(graph: RankGraph, calls: pl.DataFrame) -> npt.NDArray[np.int64]:
-    """Return the nodes of the window's ends and of these calls, in the same order for all ranks with the same calls."""
+    """Return the nodes at both ends of the window, and at the request, start and end of each of these calls.
+
+    If two ranks make the same calls, the nodes of both are in the same order.
+    """
     points = calls.select("event_index").join(graph.calls, on="event_index", maintain_order="left")
     return np.concatenate(
         [graph.node[[0, -1]], *(graph.node[points[kind].to_numpy()] for kind in ("asked", "start", "end"))]

@@ -1,4 +1,4 @@
-"""Apply changes to the graph of one rank, and reduce it."""
+"""Apply changes to the graph of one rank, and reduce the graph to the points that matter to other ranks."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class _Named(EqualByContent):
 def changed_rank(
     rank_trace: RankTrace, window: PathWindow, changes: Sequence[Change], data_loading: Sequence[str]
 ) -> ChangedRank:
-    """Apply the changes to the graph of a rank within a window, and reduce it."""
+    """Apply the changes to a rank's graph of a window, and reduce the graph to its points (see `RankGraph`)."""
     known = call_graph(rank_trace, window, data_loading)
     used = known.graph.activities["name"].unique().sort()
     names = used.to_frame().with_columns(rank_trace.texts(used).alias("text"))

@@ -70,7 +70,7 @@ def _chains(work: pl.DataFrame) -> pl.DataFrame:
     is_left_out = (work["phase"] == "optimizer").fill_null(value=False) | matches(work["operator"], _NO_LINK)
     fits = matches(work["kernel"], _FUSIBLE) & ~is_left_out
     on_stream = work.select("device", "stream", "start_ns", "end_ns", place=pl.int_range(pl.len()), fits=fits)
-    on_stream = on_stream.sort("device", "stream", maintain_order=True)  # the rows are in order of their start
+    on_stream = on_stream.sort("device", "stream", maintain_order=True)  # the rows are already sorted by start
     same_stream = (pl.col("device") == pl.col("device").shift()) & (pl.col("stream") == pl.col("stream").shift())
     is_next = pl.col("start_ns") - pl.col("end_ns").shift() <= _LONGEST_GAP_NS
     continues = same_stream & is_next & pl.col("fits") & pl.col("fits").shift()
