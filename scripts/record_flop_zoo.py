@@ -62,7 +62,7 @@ class Attention(nn.Module):
         self.out = nn.Linear(width, width)
 
     def forward(self, x: torch.Tensor, memory: torch.Tensor | None = None) -> torch.Tensor:
-        """Attend to the input itself or, if `memory` is given, to the memory."""
+        """Attend to `memory` or, if it is None, to the input itself."""
         source = x if memory is None else memory
         query = self.query(x).unflatten(-1, (self.heads, -1)).transpose(1, 2)
         key, value = self.key_value(source).unflatten(-1, (2 * self.key_heads, -1)).transpose(1, 2).chunk(2, dim=1)

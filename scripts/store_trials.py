@@ -140,7 +140,7 @@ def _is_unfinished(outcome: object) -> bool:
         "not a profiler trace",
         "does not exist",
         "store without ranks",
-        ".json is missing",  # with two writers of one rank, as WebHDFS cannot replace a file atomically
+        ".json is missing",  # if two processes write one rank, because WebHDFS cannot replace a file atomically
     )
     return any(sign in str(outcome) for sign in signs)
 
@@ -193,7 +193,7 @@ def kills(trials: int, events: int = 4_000, seed: int = 1) -> Counter[str]:
 
 
 def _run_and_kill(traces: Path, store: Path | None, after_s: float | None, here: dict[str, str]) -> float:
-    """Start a process, kill it after `after_s` seconds of work; return the seconds it worked, or 0 if it was killed."""
+    """Run a process, and kill it `after_s` seconds after its work began; return its work in seconds, or 0 if killed."""
     command = [sys.executable, "-c", _KILLED, str(traces), *([str(store)] if store else [])]
     pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
     with subprocess.Popen(command, env={**os.environ, **here}, **pipes) as process:  # noqa: S603 -- our own code

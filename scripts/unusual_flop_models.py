@@ -134,7 +134,7 @@ def gradients_of_examples() -> Run:
 
 
 def gradient_penalty() -> Run:
-    """Return a loss that contains a gradient; all matrices are square."""
+    """Return the product of a result and its gradient, as in a gradient penalty; all matrices are square."""
     first, second, x = features(16, 16), features(16, 16), features(16, 16)
 
     def run() -> torch.Tensor:
@@ -157,7 +157,7 @@ def checkpoint_in_checkpoint() -> Run:
 
 
 def selective_checkpoint() -> Run:
-    """Return a layer whose checkpoint keeps the results of its linear layers."""
+    """Return a checkpointed layer; the backward pass recomputes everything but the linear layers."""
     keeping = partial(create_selective_checkpoint_contexts, [torch.ops.aten.addmm.default])
     model, x = layer(), features(2, 6, 32)
     return lambda: checkpoint(model, x, use_reentrant=False, context_fn=keeping)

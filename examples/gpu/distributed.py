@@ -134,7 +134,8 @@ JOBS: dict[str, Callable[..., Callable[[], None]]] = {
 def record_rank(rank: int, folder: Path, name: str, port: int, slow: bool) -> None:  # noqa: FBT001 -- spawn passes positions
     """Join the process group of both ranks, and record the job on this rank."""
     os.environ.update(MASTER_ADDR="127.0.0.1", MASTER_PORT=str(port), RANK=str(rank), WORLD_SIZE=str(RANKS))
-    os.environ["NCCL_HOSTID"] = f"host{rank}"  # looks like two hosts: NCCL refuses two ranks on one GPU of one host
+    # pretend that there are two hosts: NCCL refuses two ranks of one host on one GPU
+    os.environ["NCCL_HOSTID"] = f"host{rank}"
     if DEVICE == "cuda":
         torch.cuda.set_device(0)
     backend = os.environ.get("BACKEND", "nccl" if DEVICE == "cuda" else "gloo")

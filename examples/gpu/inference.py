@@ -94,7 +94,7 @@ def llama() -> Scenario:
 
 
 def record_capture(folder: Path) -> None:
-    """Record the capture of the graph that `graphs` replays."""
+    """Record the capture of the CUDA graph that `graphs` replays."""
     generator = Generator()
     for _ in range(3):
         generator.decode()

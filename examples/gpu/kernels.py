@@ -133,7 +133,7 @@ def others() -> dict[str, Callable[[], Any]]:
 
 
 def operators() -> Scenario:
-    """Return a step that runs each operator twice, in ranges named after it; the truth file has one run's FLOPs."""
+    """Return a step that runs each operator twice, each time in a named range; `truth` has the FLOPs of one run."""
     torch.backends.cuda.matmul.allow_tf32 = False
     runs, refused = {}, {}
     for name, run in {**matrix_products(), **attentions(), **others()}.items():

@@ -173,7 +173,7 @@ def fragmented_memory() -> Scenario:
 
 
 def prefetching(*, overlaps: bool) -> Scenario:
-    """Return a step that copies and multiplies eight batches; copies run on a second stream or on the same stream."""
+    """Return a step that copies and multiplies eight batches; `overlaps` makes the copies run on a second stream."""
     batches = [torch.randn(2048, 4096).pin_memory() for _ in range(8)]
     weight = torch.randn(4096, 4096, device=DEVICE)
     compute = torch.cuda.current_stream()

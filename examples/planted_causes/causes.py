@@ -19,12 +19,12 @@ def read_from_slow_disk(_: Tensor) -> None:
 
 
 def collect_garbage(_: Tensor) -> None:
-    """Make Python's garbage collector check all objects; checking only PyTorch's objects already takes 0.1 s."""
+    """Run a full garbage collection, which takes 0.1 s because PyTorch alone creates very many objects."""
     gc.collect()
 
 
 def log_statistics(values: Tensor) -> None:
-    """Turn 60 statistics into Python numbers, one by one."""
+    """Compute 60 statistics and read each with `.item()`, like code that logs them one by one."""
     for row in range(60):
         (LARGE + values[0, 0, row % values.shape[-1]]).std().item()
 
@@ -40,7 +40,7 @@ def clip_in_backward(_: Tensor) -> None:
 
 
 def wait_in_forward(_: Tensor) -> None:
-    """Wait 5 ms in a module's forward."""
+    """Wait 5 ms in the forward pass of a module."""
     time.sleep(0.005)
 
 

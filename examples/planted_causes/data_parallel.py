@@ -47,7 +47,7 @@ def tensor_parallel(steps: Iterable[int], planted: Planted) -> None:
 
 
 class RandomTokens(Dataset[Tensor]):
-    """Random tokens; sequences are `planted.repeats` times as long if their length is this rank's planted cause."""
+    """Random tokens; if long sequences are the rank's planted cause, they are `planted.repeats` times as long."""
 
     def __init__(self, planted: Planted) -> None:
         self.planted = planted
@@ -62,7 +62,7 @@ class RandomTokens(Dataset[Tensor]):
 
 
 def train(model: nn.Module, steps: Iterable[int], planted: Planted) -> None:
-    """Train for these steps, and mark the phases of each step in the trace."""
+    """Run these training steps, and mark the phases of each step in the trace."""
     optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
     optimizer.register_step_pre_hook(lambda *_: planted.at("optimizer", next(model.parameters())))
     loss_function = nn.CrossEntropyLoss()

@@ -68,7 +68,7 @@ def train(
     position: int,
     replicas: dist.ProcessGroup | None = None,
 ) -> None:
-    """Train for these steps; sum the gradients over the replicas, if there are any."""
+    """Run these training steps; sum the gradients over the replicas, if there are any."""
     parameters = [parameter for stage in stages for parameter in stage.submod.parameters()]
     optimizer = torch.optim.SGD(parameters, lr=0.01)
     is_last = any(stage.is_last for stage in stages)

@@ -15,7 +15,7 @@ import questions
 
 
 def main(names: list[str]) -> None:
-    """Draw the light and dark figures of these questions or, without names, all pictures: figures, layers and pages."""
+    """Draw light and dark figures of the named questions; without names, draw all figures, the layers and the pages."""
     with opened_browser() as browser:
         questions.write_pictures(browser, names)
         if not names:

@@ -39,7 +39,7 @@ def picture_path(folder: str, name: str, theme: str) -> Path:
 
 
 def write_picture(page: Page, path: Path) -> None:
-    """Write a picture of the window as WebP, which needs a quarter of the bytes of PNG."""
+    """Write a picture of the window as WebP; a PNG file would be four times as large."""
     session = page.context.new_cdp_session(page)
     answer = session.send("Page.captureScreenshot", {"format": "webp", "quality": _QUALITY})
     path.parent.mkdir(parents=True, exist_ok=True)

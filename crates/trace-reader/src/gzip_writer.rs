@@ -16,7 +16,7 @@ impl Default for GzipWriter {
 }
 
 impl GzipWriter {
-    /// Compress a piece; returns the compressed bytes that are ready.
+    /// Compress the next `piece` of the text; returns the compressed bytes that are ready so far.
     ///
     /// # Errors
     ///

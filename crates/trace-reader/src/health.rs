@@ -48,9 +48,9 @@ faults! {
     UnescapedQuote = "unescaped_quote", Repaired;
     /// A backslash that does not begin a valid escape.
     BadEscape = "bad_escape", Repaired;
-    /// Bytes of a string are not UTF-8.
+    /// A string contained bytes that are not UTF-8.
     InvalidUtf8 = "invalid_utf8", Repaired;
-    /// A string contained a raw control character.
+    /// A string contained an unescaped control character.
     ControlCharacter = "control_character", Repaired;
     /// NaN, inf, N/A or a similar word instead of a JSON value.
     BareLiteral = "bare_literal", Repaired;
@@ -86,7 +86,7 @@ faults! {
     UnmatchedEnd = "unmatched_end", Dropped;
     /// A begin event without an end event, kept with duration 0.
     UnmatchedBegin = "unmatched_begin", Repaired;
-    /// Bytes between two events, which are part of neither.
+    /// Bytes between two events that belong to neither event.
     Garbage = "garbage_between_events", Dropped;
     /// An element of the list of events that is not an object.
     NotAnEvent = "not_an_event", Dropped;
@@ -130,18 +130,18 @@ pub struct Lost {
 }
 
 impl Lost {
-    /// The loss of skipped text; each key `ph` in the text counts as one lost event.
+    /// The loss from skipping `text`; each key `ph` in the text counts as one lost event.
     pub(crate) fn text(text: &[u8]) -> Self {
         Self { events: memchr::memmem::find_iter(text, b"\"ph\"").count() as u64, bytes: text.len() as u64 }
     }
 
-    /// The loss of one event with this text.
+    /// The loss from dropping an event whose text is `text`; counts at least one event.
     pub(crate) fn event(text: &[u8]) -> Self {
         let lost = Self::text(text);
         Self { events: lost.events.max(1), ..lost }
     }
 
-    /// The loss of bytes without recognisable events.
+    /// The loss of `count` bytes in which no events can be recognised.
     pub(crate) fn bytes(count: u64) -> Self {
         Self { events: 0, bytes: count }
     }

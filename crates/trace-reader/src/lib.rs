@@ -11,8 +11,8 @@
 //! [`Health`] counts what was repaired or dropped. [`EditedCopy`] copies a trace and changes some of its events;
 //! [`Placing`] gives events new times and ids for a timeline of several ranks.
 //!
-//! Time grows linearly with the size of the text, but the memory for the text being read does not grow with that size.
-//! No file makes the reader panic, and a damaged event does not affect the events around it.
+//! The reading time grows linearly with the size of the text. The reader holds only a bounded part of the text in
+//! memory. No file makes the reader panic, and a damaged event does not affect the events around it.
 
 mod chunks;
 mod document;

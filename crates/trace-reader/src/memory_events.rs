@@ -6,14 +6,14 @@ use std::sync::Arc;
 use crate::error::ReadError;
 use crate::input::{Input, Source};
 
-/// The columns of a raw memory timeline, without its actions.
+/// The columns of a raw memory timeline, except the actions.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct MemoryEvents {
     /// Times in nanoseconds; negative for memory allocated before the recording.
     pub times: Vec<i64>,
     /// Changes in bytes; negative if memory is freed.
     pub sizes: Vec<i64>,
-    /// The category of memory of each event, as a number.
+    /// The number of each event's memory category.
     pub categories: Vec<i64>,
 }
 
@@ -30,8 +30,9 @@ pub fn memory_events(input: Input) -> Result<MemoryEvents, ReadError> {
         .and_then(|mut source| source.fill_to_the_end(&mut text))
         .map_err(|source| ReadError::Io { path: name.clone(), source })?;
     parsed(&text).map_err(|at| {
-        let reason =
-            format!("expected a list of [time, action, bytes, category] in whole numbers at byte {at}");
+        let reason = format!(
+            "expected a list of [time, action, bytes, category] in whole numbers; byte {at} does not fit"
+        );
         ReadError::NotATrace { path: name, reason }
     })
 }
@@ -129,7 +130,7 @@ impl Reader<'_> {
 mod tests {
     use super::*;
 
-    /// All fields of the rows except the action become columns; white space does not matter.
+    /// Every field except the action is read into a column; white space does not matter.
     #[test]
     fn rows_are_read() {
         let expected = MemoryEvents {
@@ -141,7 +142,8 @@ mod tests {
         assert_eq!(parsed(b"[ ]"), Ok(MemoryEvents::default()));
     }
 
-    /// Any other text causes an error with the position where the text is wrong; the reader never guesses numbers.
+    /// Any other text causes an error that gives the position of the first wrong byte; the reader never guesses
+    /// numbers.
     #[test]
     fn anything_else_is_an_error() {
         for (text, at) in [

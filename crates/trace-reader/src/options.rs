@@ -5,7 +5,8 @@ use std::thread;
 
 /// Number of bytes per chunk; a thread reads one chunk at a time.
 const CHUNK_BYTES: usize = 4 << 20;
-/// Limit on the bytes of all chunks in memory; with many threads, each chunk is therefore smaller than [`CHUNK_BYTES`].
+/// Limit on the bytes of all chunks in memory. To stay within this limit, a reader with many threads uses chunks
+/// smaller than [`CHUNK_BYTES`].
 const MOST_BYTES_UNDER_WAY: usize = 64 << 20;
 /// Lower limit on the bytes per chunk. With very many threads, this limit takes precedence over the limit on the bytes
 /// of all chunks.

@@ -17,7 +17,7 @@ pub enum FileKind {
     Trace,
     /// A file without text.
     Empty,
-    /// JSON whose events, if any, begin after the inspected text.
+    /// JSON without events in the inspected text; the rest of the file may contain some.
     CutOff,
     /// Not JSON.
     NotJson,
@@ -54,7 +54,7 @@ pub struct Peek {
     pub what: String,
 }
 
-/// Inspect the first `limit` bytes of a file, after decompression.
+/// Inspect the first `limit` decompressed bytes of a file.
 ///
 /// # Errors
 ///

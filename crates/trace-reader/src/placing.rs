@@ -69,10 +69,11 @@ struct Pids {
 }
 
 impl Placing {
-    /// Place the events of `rank`, whose file counts times from `base_ns`, in a timeline that counts from `new_base_ns`.
+    /// Place the events of `rank`, whose file counts times from `base_ns`, in a timeline that counts from
+    /// `new_base_ns`.
     ///
-    /// `clock` has the corrections of the rank's clock in time order; if it is empty, the times stay as recorded. `pids`
-    /// maps pids of the file to pids of the timeline; any other pid gets the next number.
+    /// `clock` has the corrections of the rank's clock in time order; if it is empty, the times stay as recorded.
+    /// `pids` maps pids of the file to pids of the timeline; any other pid gets the next number.
     #[must_use]
     pub fn new(
         rank: u32,
@@ -202,7 +203,7 @@ enum New<'a> {
     Whole(i64),
     /// A time, written in microseconds.
     Nanoseconds(i64),
-    /// A rank and a text without quotes, which are written as one string, such as `"rank 2: text"`.
+    /// A rank and an id without its quotes; both are written as one string, such as `"rank 2: id"`.
     OfRank(u64, &'a [u8]),
 }
 
@@ -226,7 +227,7 @@ impl New<'_> {
     }
 }
 
-/// Remove the quotes of a text; other values stay unchanged.
+/// Remove the quotes around a string; other values stay unchanged.
 fn unquoted(value: &[u8]) -> &[u8] {
     value.strip_prefix(b"\"").and_then(|text| text.strip_suffix(b"\"")).unwrap_or(value)
 }

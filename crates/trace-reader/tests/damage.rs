@@ -55,7 +55,7 @@ fn read_with(bytes: &[u8], options: Options) -> Result<Read, ReadError> {
     let input = Input::new("a.json".to_owned(), Box::new(std::io::Cursor::new(bytes.to_vec())), 0);
     let trace = read(input, &mut sink, options, &mut |_, _| true)?;
     let batches = |sink: &mut MemorySink, table| {
-        concat_batches(&schema_of(table), &sink.take(table)).expect("batches of one table fit")
+        concat_batches(&schema_of(table), &sink.take(table)).expect("all batches of a table have the same schema")
     };
     let strings = batches(&mut sink, Table::Strings);
     let events = batches(&mut sink, Table::Events);
@@ -117,7 +117,7 @@ fn args_of_flows_are_kept() {
     assert_eq!(read.findings(), []);
 }
 
-/// If a key occurs twice, its last value wins, even if the args were read while the first value still applied.
+/// If a key of an event occurs twice, its last value wins, even if args between the two were read by the first value.
 #[test]
 fn repeated_keys() {
     let flow = r#"{"ph":"X","args":{"stream":7,"x":1},"ph":"s","id":3,"pid":1,"tid":1,"ts":1,"cat":"kernel","args":{"y":2}}"#;
@@ -128,8 +128,8 @@ fn repeated_keys() {
     assert_eq!(read.findings(), []);
 }
 
-/// A bracket instead of a comma, or next to a comma, does not end the list of events, whether the list is bare or in an
-/// object.
+/// A stray closing bracket between two events, with or without a comma, does not end the list of events, whether the
+/// list is bare or in an object.
 #[test]
 fn brackets_among_the_events() {
     for between in ["]", "],", ",]", "] , ", "]]", "}"] {
@@ -284,8 +284,8 @@ fn no_fault_is_silent() {
 const SHORT_BYTES: usize = 1 << 13;
 const LONG_BYTES: usize = 1 << 17;
 
-/// Limit on the ratio of reading times: it is about 16 if reading takes linear time, and 256 if it takes quadratic
-/// time.
+/// Upper limit for the reading time of the long text divided by that of the short text. The ratio is about 16 if reading
+/// takes linear time, and about 256 if reading takes quadratic time.
 const MOST_TIMES_LONGER: u32 = 64;
 
 fn hostile_text(piece: &str, bytes: usize) -> String {
@@ -302,7 +302,7 @@ fn time_to_read(text: &str) -> Duration {
     time
 }
 
-/// Nesting, missing ends and repetition do not make reading take quadratic time.
+/// Reading takes linear time even if the text is deeply nested, repetitive, or full of events without an end.
 #[test]
 fn time_is_linear() {
     for piece in [
@@ -370,7 +370,7 @@ fn zstd(bytes: &[u8]) -> Vec<u8> {
     ruzstd::encoding::compress_to_vec(bytes, ruzstd::encoding::CompressionLevel::Fastest)
 }
 
-/// A wrong checksum is reported, and everything decoded is kept.
+/// If a checksum is wrong, this is reported, and all decoded events are kept.
 #[test]
 fn checksums() {
     let text = object("abc");
@@ -390,7 +390,7 @@ fn checksums() {
 fn stated_sizes() {
     let text = format!("[{}]", event("a"));
     let frame = |size: usize| {
-        // One raw block in a single segment without checksum: https://www.rfc-editor.org/rfc/rfc8878#section-3.1.1
+        // One raw block in a single segment without a checksum: https://www.rfc-editor.org/rfc/rfc8878#section-3.1.1
         let block = (text.len() << 3 | 1).to_le_bytes();
         [&[0x28, 0xB5, 0x2F, 0xFD, 0x20, u8::try_from(size).expect("short")], &block[..3], text.as_bytes()]
             .concat()

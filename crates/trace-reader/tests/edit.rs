@@ -33,7 +33,7 @@ fn kept_events_are_copied_byte_for_byte() {
     }
 }
 
-/// Each fate changes the events as documented, and events that are left out leave no commas behind.
+/// `LeftOut`, `Marked` and `Numbered` change events as documented; the commas of omitted events are omitted, too.
 #[test]
 fn events_are_left_out_marked_and_numbered() {
     let text = br#"[{"ph":"X","name":"a","args":{"x":1}}, {"name":"b" }, {"ph":"X", "name":"c", "args":[]}]"#;
@@ -60,7 +60,7 @@ fn damage_is_an_error() {
     }
 }
 
-/// The copy for a timeline contains only events, each after a comma, whether it is made in one piece or in many.
+/// A copy for a timeline contains only events, with a comma before each, whether it is made in one piece or in many.
 #[test]
 fn placed_events_are_those_of_the_list_alone() {
     let line = ClockLine { at_ns: 0, offset_ns: -2_000, drift_ppb: 0.0, last_ns: i64::MAX };

@@ -1,4 +1,4 @@
-//! Traces of every age, and with many kinds of damage.
+//! Reads traces in the formats of old and new profilers, and traces with many kinds of damage.
 #![allow(clippy::expect_used)]
 
 use std::io::{self, Cursor, Read as _, Write};
@@ -20,7 +20,7 @@ struct Read {
 impl Read {
     fn table(&self, table: Table) -> RecordBatch {
         let batches = self.sink.borrow_mut().take(table);
-        arrow_select::concat::concat_batches(&schema_of(table), &batches).expect("batches of one table fit")
+        arrow_select::concat::concat_batches(&schema_of(table), &batches).expect("all batches of a table have the same schema")
     }
 
     fn findings(&self) -> Vec<(String, u64)> {
@@ -62,7 +62,7 @@ fn read_text(text: &str) -> Read {
     read_bytes(text.as_bytes(), 1 << 20).expect("it is a trace")
 }
 
-/// Wraps events into a whole file.
+/// Return the text of a trace file that contains these events.
 fn trace_of(events: &str) -> String {
     format!(r#"{{"schemaVersion": 1, "traceEvents": [{events}], "traceName": "x"}}"#)
 }
@@ -188,7 +188,7 @@ fn broken_events() {
     }
 }
 
-/// Missing fields are filled in where this cannot mislead; an event without a time is dropped.
+/// A missing name, duration or phase gets a default value; an event without a time is dropped.
 #[test]
 fn missing_fields() {
     let read = read_text(&trace_of(
@@ -262,8 +262,8 @@ fn base_time_before_and_after() {
     }
 }
 
-/// A list of events without an enclosing object is read; if its events have no categories, their kinds follow from the
-/// process names.
+/// A list of events without an enclosing object is read; if its events have no categories, the process name determines
+/// the kind of each event.
 #[test]
 fn bare_lists() {
     let read = read_text(
@@ -393,7 +393,7 @@ fn truncated_compression() {
     let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
     encoder.write_all(trace_of(&events.join(",")).as_bytes()).expect("memory");
     let whole = encoder.finish().expect("memory");
-    let read = read_bytes(&whole[..whole.len() / 2], 1 << 16).expect("half of it is readable");
+    let read = read_bytes(&whole[..whole.len() / 2], 1 << 16).expect("the first half of the file can be read");
     let rows = read.table(Table::Events).num_rows();
     assert!((500..1_900).contains(&rows), "{rows}");
     assert!(read.findings().iter().any(|(kind, _)| kind == "truncated_compression"));
@@ -451,7 +451,7 @@ fn stopping() {
     assert!(matches!(result, Err(ReadError::Stopped)));
 }
 
-/// A reader that only returns an error.
+/// A byte source whose every read fails.
 struct Broken;
 
 impl io::Read for Broken {
@@ -472,8 +472,8 @@ fn bytes_from_anywhere() {
     assert!(trace.expect("it is a trace").health.contains(r#""event_count":1"#));
 }
 
-/// If the source fails, at once or in the middle, reading fails, too: bytes that could not be fetched must not be
-/// mistaken for a damaged file.
+/// If the byte source fails at the start or later, `read` returns the source's error. It must not treat the file as
+/// damaged only because some of its bytes could not be fetched.
 #[test]
 fn failing_source() {
     let text = trace_of(&[KERNEL; 2_000].join(","));

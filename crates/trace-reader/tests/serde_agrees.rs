@@ -119,7 +119,7 @@ proptest! {
         oracle::check(&text, chunk_bytes);
     }
 
-    /// An event with any keys, repeated or not, affects no other event.
+    /// Whatever keys an event has, and however often they are repeated, the reader still reads the other events.
     #[test]
     fn no_event_loses_others(odd in vec(odd_event(), 1..8), chunk_bytes in 1_usize..2_000) {
         let good = r#"{"ph":"X","cat":"cpu_op","name":"good","pid":1,"tid":1,"ts":1,"dur":1}"#;

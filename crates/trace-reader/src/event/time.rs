@@ -72,7 +72,7 @@ fn exponent(text: &[u8]) -> Option<i32> {
     std::str::from_utf8(text).ok()?.parse().ok()
 }
 
-/// All digits as one number, and the number of digits after the point.
+/// Return two values: the digits as one number that ignores the point; the number of digits after the point.
 fn mantissa(digits: &[u8]) -> Option<(i128, i32)> {
     let (mut value, mut places, mut seen, mut after_point) = (0_i128, 0, 0, false);
     for &byte in digits {
@@ -110,7 +110,7 @@ fn scaled(mantissa: i128, power: i32) -> Option<i128> {
 mod tests {
     use super::nanoseconds_from_microseconds as ns;
 
-    /// Every spelling of a time that profilers have used gives the exact nanosecond.
+    /// Times are converted to the nearest nanosecond in every notation that profilers have used.
     #[test]
     fn all_spellings_are_exact() {
         assert_eq!(ns(b"0"), Some(0));

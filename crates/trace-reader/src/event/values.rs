@@ -159,7 +159,7 @@ fn json_value(value: Raw<'_>) -> (String, Blemishes) {
     let (text, blemishes) = without_unescaping(value.bytes);
     let blemishes = Blemishes {
         control_character: false,
-        // The fault of a bare word was already noted when the word was read.
+        // A bare word was already reported when it was read.
         broken_value: unfit == Some(Unfit::Broken) && value.is_composite(),
         deep_value: unfit == Some(Unfit::Deep),
         ..blemishes

@@ -70,8 +70,8 @@ impl<R: BufRead> Stream<R> for Member<R> {
         error.to_string() == GZIP_MISMATCH
     }
 
-    /// Checks the magic bytes, the method, the flags, the compression level and the operating system, because compressed data may
-    /// contain the magic bytes by chance (<https://www.rfc-editor.org/rfc/rfc1952#page-5>).
+    /// Checks the magic bytes, the method, the flags, the compression level and the operating system, because
+    /// compressed data may contain the magic bytes by chance (<https://www.rfc-editor.org/rfc/rfc1952#page-5>).
     fn begins_with(bytes: &[u8]) -> bool {
         match bytes {
             [0x1F, 0x8B, 8, 0..=0x1F, _, _, _, _, 0 | 2 | 4, 0..=13 | 255] => true,

@@ -1,4 +1,4 @@
-//! The file as a source of decompressed bytes; its first bytes show how it is compressed.
+//! Reads the decompressed bytes of a file; the first bytes of the file show how it is compressed.
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read};
@@ -48,7 +48,7 @@ pub struct Input {
 }
 
 impl Input {
-    /// Bytes from any reader; `total_bytes` is used only to report progress; 0 if unknown.
+    /// Take the bytes from any reader. `total_bytes` is used only to report progress; pass 0 if it is unknown.
     pub fn new(name: String, bytes: Box<dyn Read + Send>, total_bytes: u64) -> Self {
         Self { name, bytes, total_bytes }
     }
@@ -134,7 +134,7 @@ impl Source {
         }
     }
 
-    /// The part of an error message that mentions damage to the compressed data; empty without damage.
+    /// The part of an error message that mentions damage to the compressed data; empty if nothing is damaged.
     pub(crate) fn damage(&self) -> &'static str {
         match self.tally.first_damage() {
             Some(_) => ", and its compressed data is damaged or cut off",
@@ -158,8 +158,8 @@ pub(crate) fn is_too_long(error: &io::Error) -> bool {
 ///
 /// # Errors
 ///
-/// [`ReadError::Io`]: the file cannot be read. [`ReadError::Stopped`]: `go_on`, called for each buffer, returned
-/// `false`.
+/// [`ReadError::Io`]: the file cannot be read. [`ReadError::Stopped`]: `go_on`, which is called before each buffer is
+/// read, returned `false`.
 pub fn content_hash(input: Input, go_on: &mut dyn FnMut() -> bool) -> Result<String, ReadError> {
     let tally = Arc::new(Tally::default());
     let mut bytes = Tallied { inner: input.bytes, tally: Arc::clone(&tally) };

@@ -1,7 +1,7 @@
 //! Decodes compressed streams even if they are damaged: returns all readable data and reports the damage.
 //!
-//! A file is a sequence of streams: gzip members or zstd frames. After a damaged stream, the decoder searches for the
-//! bytes with which every stream begins, and continues there.
+//! A file is a sequence of streams: gzip members or zstd frames. After a damaged stream, decoding continues at the next
+//! bytes that look like the beginning of a stream.
 
 use std::io::{self, BufRead, Read};
 use std::sync::Arc;
@@ -10,21 +10,21 @@ use super::ahead::Ahead;
 use super::tally::Tally;
 use crate::health::Fault;
 
-/// Bytes to decode per call. In each call, the gzip decoder copies the last 32 KiB that it decoded, so if a call
-/// decoded only about that much, the decoder would copy nearly every byte.
+/// Bytes to decode per call. In each call, the gzip decoder copies the last 32 KiB that it decoded. If a call decoded
+/// only about 32 KiB, the decoder would copy nearly every byte.
 const MOST_BYTES_A_CALL: usize = 1 << 18;
 /// Number of bytes that identify the beginning of a stream.
 pub(super) const SIGN_BYTES: usize = 10;
 
 /// One stream of a file.
 pub(crate) trait Stream<R>: Sized {
-    /// Start decoding at the position of `raw`.
+    /// Start decoding at the current position of `raw`.
     fn begin(raw: R) -> Self;
 
     /// Decode more bytes; 0 bytes mean the end of the stream.
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize>;
 
-    /// Bytes that were decoded, but not yet returned when decoding failed.
+    /// The bytes that had been decoded but not yet returned when decoding failed.
     fn left(&mut self) -> Vec<u8>;
 
     /// Whether an error means that all data was decoded but the checksum differs.
@@ -43,7 +43,7 @@ pub(crate) trait Stream<R>: Sized {
 
 /// The streams of a file, one after the other.
 pub(crate) struct Streams<R, S> {
-    /// The underlying reader, while no stream is being decoded.
+    /// The underlying reader; `None` while `stream` owns it.
     raw: Option<Ahead<R>>,
     stream: Option<S>,
     /// Decoded bytes of a damaged stream that have not been returned yet.
@@ -112,7 +112,7 @@ impl<R: BufRead, S: Stream<Ahead<R>>> Streams<R, S> {
             let is_stream = S::begins_with(next);
             if is_stream || next.is_empty() {
                 if !is_blank {
-                    let what = "bytes that belong to no compressed stream";
+                    let what = "bytes outside any compressed stream";
                     self.tally.damaged(Fault::TruncatedCompression, self.decoded_bytes, skipped, what);
                 }
                 return Ok(is_stream);
@@ -125,7 +125,7 @@ impl<R: BufRead, S: Stream<Ahead<R>>> Streams<R, S> {
                 }
                 continue;
             }
-            // Files written in blocks are padded with zeros, which is not damage.
+            // Zero bytes between streams are not damage: files written in blocks are padded with zeros.
             is_blank &= next[0] == 0;
             skipped += 1;
             raw.consume(1);
@@ -133,7 +133,7 @@ impl<R: BufRead, S: Stream<Ahead<R>>> Streams<R, S> {
     }
 }
 
-/// The position in `recent`, the bytes read last, at which the stream after a damaged stream begins.
+/// The position in `recent` (the most recently read bytes) of the first stream that begins after the damaged one.
 fn position_of_next<R: BufRead, S: Stream<Ahead<R>>>(recent: &[u8]) -> Option<usize> {
     (1..recent.len())
         .find(|&at| recent.len() - at >= SIGN_BYTES && S::begins_with(&recent[at..at + SIGN_BYTES]))

@@ -8,8 +8,8 @@ use xxhash_rust::xxh3::Xxh3;
 
 use crate::health::{Fault, Health, Lost};
 
-/// The count and hash of the bytes read so far, and errors; shared by the reading thread and the thread that reports
-/// progress.
+/// Count and hash of the bytes read so far, and the errors found. The reading thread updates it, while another thread
+/// reads the count to report progress.
 #[derive(Default)]
 pub(crate) struct Tally {
     byte_count: AtomicU64,
@@ -45,13 +45,13 @@ impl Tally {
         self.failure.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 
-    /// Whether the file itself could not be read.
+    /// Whether reading the bytes of the file failed; errors of the decoder do not count.
     pub(crate) fn has_failed(&self) -> bool {
         self.failure.lock().unwrap_or_else(PoisonError::into_inner).is_some()
     }
 
-    /// List a damaged part of a compressed stream. If the list is full, or the last part has the same fault and offset,
-    /// add the bytes to the last part.
+    /// Record a damaged part of a compressed stream. If the last recorded part has the same fault and offset, or the
+    /// list is full, only add the bytes to the last recorded part.
     pub(crate) fn damaged(&self, fault: Fault, offset: u64, bytes: u64, what: &str) {
         let mut damages = self.damages.lock().unwrap_or_else(PoisonError::into_inner);
         let are_many = damages.len() >= MOST_DAMAGES;
@@ -61,7 +61,7 @@ impl Tally {
         }
     }
 
-    /// The description of the first damage to a compressed stream; `None` without damage.
+    /// The description of the first damage to a compressed stream; `None` if nothing is damaged.
     pub(super) fn first_damage(&self) -> Option<String> {
         let damages = self.damages.lock().unwrap_or_else(PoisonError::into_inner);
         damages.first().map(|damage| damage.what.clone())

@@ -30,7 +30,7 @@ impl<R: BufRead> Frame<R> {
     }
 }
 
-const MISMATCH: &str = "corrupt zstd frame does not match its size or checksum";
+const MISMATCH: &str = "corrupt zstd frame: the data does not match its size or checksum";
 
 impl<R: BufRead> Stream<R> for Frame<R> {
     fn begin(raw: R) -> Self {
@@ -56,8 +56,8 @@ impl<R: BufRead> Stream<R> for Frame<R> {
         Ok(count)
     }
 
-    /// The decoded data that the decoder holds back because later blocks may repeat parts of it. An empty last block
-    /// with an empty checksum makes the decoder return this data
+    /// The decoded data that the decoder has not returned yet, because later blocks may repeat parts of it. Feeding it
+    /// an empty last block with an empty checksum makes the decoder return this data
     /// (<https://www.rfc-editor.org/rfc/rfc8878#section-3.1.1.2>).
     fn left(&mut self) -> Vec<u8> {
         if !self.is_begun || self.decoder.is_finished() {

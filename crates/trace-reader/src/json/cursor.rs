@@ -10,7 +10,7 @@ use super::scan::begins_event;
 use super::validity::is_valid;
 use super::value::{Raw, Shape};
 
-/// The reason why the text at the cursor cannot be read. As wide as a pointer for the same reason as [`Shape`].
+/// The reason why the text at the cursor cannot be read. Stored in 64 bits for the same reason as [`Shape`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u64)]
 pub(crate) enum Broken {
@@ -38,7 +38,7 @@ pub(crate) struct Cursor<'a> {
     pub(crate) bytes: &'a [u8],
     pub(crate) at: usize,
     pub(crate) quotes: Quotes,
-    /// Whether a guess ended a string at a different quote than [`Quotes::Strict`] would have.
+    /// Whether a string ended at another quote than the one that [`Quotes::Strict`] would have chosen.
     pub(crate) guessed: bool,
     open: Vec<u8>,
 }
@@ -134,7 +134,7 @@ impl<'a> Cursor<'a> {
         Some(&rest[..length])
     }
 
-    /// Read a word, up to the next separator or space; returns the word and the sum of the [`ODDITY`] of its bytes.
+    /// Read a word, up to the next separator or space; returns the word and the sum of its bytes' [`ODDITY`] values.
     #[inline]
     fn word(&mut self) -> Result<(&'a [u8], usize), Broken> {
         let rest = &self.bytes[self.at..];
@@ -181,8 +181,8 @@ impl<'a> Cursor<'a> {
 
     /// Like [`Self::string_end`], but a quote closes the string only if the object can continue after it.
     ///
-    /// A guessed string never reaches into the next event; otherwise, that event would be lost, and broken files would
-    /// take quadratic time.
+    /// A guessed string never extends into the next event; otherwise, that event would be lost, and reading a broken
+    /// file would take quadratic time.
     fn guessed_end(&mut self) -> Result<&'a [u8], Broken> {
         let start = self.at;
         let mut at = start;
@@ -208,7 +208,7 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// Whether the text at `at` can follow a value of an object: a closing brace, or a comma and another key.
+    /// Whether the text at `at` can follow a value in an object, because it is a closing brace, or a comma and a key.
     fn object_goes_on(&self, at: usize) -> bool {
         let mut ahead = Cursor::new(self.bytes, at);
         ahead.skip_space();
@@ -256,8 +256,9 @@ impl<'a> Cursor<'a> {
     }
 }
 
-/// Number of leading bytes that are certainly neither quotes nor backslashes. For most strings, which are short, this
-/// is faster than calling `memchr2`.
+/// Count leading bytes that are neither quotes nor backslashes; checks at most 24 bytes.
+///
+/// Most strings are short; for them, this is faster than calling `memchr2`.
 #[inline]
 fn plain_count(text: &[u8]) -> usize {
     let is_any = |block: u64, byte: u8| {
@@ -302,13 +303,13 @@ pub(crate) fn is_plain_number(text: &[u8]) -> bool {
 const ENDS_WORD: u8 = 1;
 /// Quotes and brackets, the only bytes that matter when an array or object is skipped.
 const NESTS: u8 = 2;
-/// The oddity of a byte in a number: 0 for a digit, 4 for a point and 8 for any other byte. Two points thus add up to
-/// the oddity of such another byte.
+/// The bits that hold the oddity of a byte in a number: 0 for a digit, 4 for a point and 8 for any other byte. The sum
+/// over a word is 0 or 4 only if the word consists of digits and at most one point.
 const ODDITY: u8 = 4 | 8;
-/// The oddity of a word that consists of digits and one point.
+/// The sum of the oddities in a word that consists of digits and one point.
 const POINT: usize = 4;
 
-/// The role of each byte: a table lookup instead of many comparisons.
+/// The role of each byte. Looking it up in this table is faster than comparing the byte with many others.
 const ROLES: [u8; 256] = {
     let mut roles = [8; 256];
     let mut digit = b'0';

@@ -1,4 +1,4 @@
-//! Decimal digits, eight at a time: <https://lemire.me/blog/2022/01/21/swar-explained-parsing-eight-digits/>.
+//! Parses decimal digits, eight at a time: <https://lemire.me/blog/2022/01/21/swar-explained-parsing-eight-digits/>.
 
 /// The largest number of digits that [`number`] accepts.
 pub(crate) const MOST_DIGITS: usize = 16;
@@ -21,8 +21,8 @@ pub(crate) fn number(text: &[u8]) -> Option<u64> {
     }
 }
 
-/// Parse up to eight digits. 4 to 8 digits are parsed at once: the first four and the last four, which may overlap, are
-/// combined and padded with leading zeros.
+/// Parse up to eight digits. A text of 4 to 8 digits is parsed at once: its first four and its last four digits, which
+/// may overlap, are combined and padded with leading zeros.
 #[inline]
 fn up_to_eight(text: &[u8]) -> Option<u64> {
     if text.len() < 4 {
@@ -36,7 +36,7 @@ fn up_to_eight(text: &[u8]) -> Option<u64> {
     eight(last << 32 | first << missing_bits | (ZEROS & ((1 << missing_bits) - 1)))
 }
 
-/// Parse eight digits, of which the first is in the lowest byte.
+/// Parse the eight digits in `block`, whose lowest byte holds the first digit.
 #[inline]
 fn eight(block: u64) -> Option<u64> {
     let beyond_nine = block.wrapping_add(0x0606_0606_0606_0606) & HIGH_HALVES;
@@ -54,8 +54,8 @@ pub(crate) fn leading_count(text: &[u8]) -> usize {
     let mut count = 0;
     while let Some(block) = text.get(count..).and_then(|rest| rest.first_chunk()) {
         let values = u64::from_le_bytes(*block) ^ ZEROS;
-        // In bytes that are not digits, the high bit gets set. These bytes may carry into later bytes, so only the
-        // first high bit is reliable.
+        // This sets the high bit of each byte that is not a digit. The addition may also carry from such a byte into
+        // later bytes, so only the first high bit is reliable.
         let others = (values.wrapping_add(0x7676_7676_7676_7676) | values) & HIGH_BITS;
         if others != 0 {
             return count + (others.trailing_zeros() / 8) as usize;
@@ -82,7 +82,7 @@ mod tests {
         assert_eq!(number(b"12345678901234567"), None);
     }
 
-    /// At any position, a byte that is not a digit ends the leading digits, and makes `number` return `None`.
+    /// `leading_count` stops at the first byte that is not a digit, and `number` rejects a text with such a byte.
     #[test]
     fn every_other_byte() {
         for length in 1..=MOST_DIGITS + 4 {

@@ -3,7 +3,7 @@
 //! In valid JSON, an opening brace followed by a quoted word and a colon always begins an object: inside a string, the
 //! quotes would have to be escaped. A file can therefore be cut wherever such an object follows the end of another
 //! object. If a cut falls between two objects nested in the same event, the reader notices that the event does not end
-//! before the cut, and joins the pieces again.
+//! before the cut, and joins the text before the cut with the text after it.
 
 use memchr::{memchr_iter, memrchr_iter};
 
@@ -16,7 +16,7 @@ const MOST_BYTES_BEFORE_PHASE: usize = 1 << 10;
 const FIRST_KEYS: [&[u8]; 11] =
     [b"ph", b"name", b"cat", b"pid", b"tid", b"ts", b"dur", b"args", b"id", b"bp", b"s"];
 
-/// The beginning of the last event that follows another event; the text can be cut there.
+/// The beginning of the last likely event that follows another object; the text can be cut there.
 pub(crate) fn last_cut(text: &[u8]) -> Option<usize> {
     memrchr_iter(b'{', text).find(|&at| follows_object(text, at) && begins_event(text, at))
 }
@@ -32,7 +32,7 @@ pub(crate) fn holds_event(text: &[u8]) -> bool {
     memchr_iter(b'{', text).any(|at| begins_event(text, at))
 }
 
-/// Whether the brace at `at` begins an object whose first key is one that an event may begin with.
+/// Whether the brace at `at` begins an object whose first key is in [`FIRST_KEYS`].
 pub(crate) fn begins_event(text: &[u8], at: usize) -> bool {
     let mut cursor = Cursor::new(text, at + 1);
     cursor.skip_space();
@@ -47,7 +47,7 @@ pub(crate) fn begins_event(text: &[u8], at: usize) -> bool {
     cursor.peek() == b':'
 }
 
-/// Whether an object with a phase begins at `at`, which makes it almost certainly an event.
+/// Whether an object with a phase begins at `at`; such an object is almost certainly an event.
 pub(crate) fn is_event(text: &[u8], at: usize) -> bool {
     if text.get(at) != Some(&b'{') || !begins_event(text, at) {
         return false;
@@ -76,7 +76,7 @@ pub(crate) fn next_sure_event(text: &[u8], from: usize) -> Option<usize> {
     memchr_iter(b'{', rest).map(|at| from + at).find(|&at| is_element(text, at) && is_event(text, at))
 }
 
-/// The first event of the next list with the key `traceEvents`, at `from` or later.
+/// The position after the opening bracket of the next `traceEvents` list whose key begins at `from` or later.
 pub(crate) fn next_list_of_events(text: &[u8], from: usize) -> Option<usize> {
     let rest = text.get(from..)?;
     memchr::memmem::find_iter(rest, b"\"traceEvents\"").find_map(|at| {
@@ -107,7 +107,7 @@ fn follows_object(text: &[u8], at: usize) -> bool {
 mod tests {
     use super::*;
 
-    /// The cut is before the last event whose first key is complete; spaces around the key do not matter.
+    /// The text is cut before the last event whose first key is not cut off; spaces around the key do not matter.
     #[test]
     fn cuts_before_events() {
         let text = br#"{"ph": "X", "args": {"a": 1}}, {"ph":"X","args":{"b": 2}} ,
@@ -122,7 +122,7 @@ mod tests {
         assert_eq!(last_cut(br#"{"ph": "X", "name": "}, {\"ph\": 1}"}"#), None);
     }
 
-    /// The search for the next event skips objects that are args.
+    /// The search for the next event skips an object that is the value of `args`.
     #[test]
     fn next_event_is_an_element() {
         let text = br#"garbage "args": {"name": 1}, {"ph": "X"}"#;

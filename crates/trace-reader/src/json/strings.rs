@@ -8,9 +8,9 @@ pub(crate) struct Blemishes {
     pub(crate) bad_escape: bool,
     pub(crate) invalid_utf8: bool,
     pub(crate) control_character: bool,
-    /// The text is a value that is not valid JSON.
+    /// The text was a value other than a string, and is not valid JSON.
     pub(crate) broken_value: bool,
-    /// The text is a value that is nested too deeply.
+    /// The text was a value other than a string, and is nested too deeply for other JSON parsers.
     pub(crate) deep_value: bool,
 }
 
@@ -40,7 +40,7 @@ pub(crate) fn decoded(raw: &[u8]) -> (Cow<'_, str>, Blemishes) {
     (Cow::Owned(String::from_utf8_lossy(&bytes).into_owned()), blemishes)
 }
 
-/// The text of a value that is not a string, or of a string without escapes.
+/// The text as it is, for a string without escapes or for a value that is not a string.
 pub(crate) fn without_unescaping(raw: &[u8]) -> (Cow<'_, str>, Blemishes) {
     let blemishes = Blemishes {
         invalid_utf8: std::str::from_utf8(raw).is_err(),
@@ -120,7 +120,7 @@ mod tests {
         decoded(raw.as_bytes()).0.into_owned()
     }
 
-    /// Legal escapes decode as in JSON, including surrogate pairs.
+    /// Valid escapes, including surrogate pairs, are decoded as JSON prescribes.
     #[test]
     fn legal_escapes() {
         assert_eq!(decode(r#"a\"b\\c\/d\n\t\r\b\f"#), "a\"b\\c/d\n\t\r\u{8}\u{c}");

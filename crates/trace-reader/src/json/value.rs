@@ -1,6 +1,6 @@
 //! A value as a slice of the text, and its shape.
 
-/// The kind of a value. As wide as a pointer, so values can be copied word by word.
+/// The kind of a value. Stored in 64 bits, so that a [`Raw`] can be copied word by word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u64)]
 pub(crate) enum Shape {

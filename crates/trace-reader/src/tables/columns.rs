@@ -49,7 +49,7 @@ impl<T: Copy + Default> Sparse<T> {
     }
 }
 
-/// Converts the numbers of a chunk's events, strings and tracks to their numbers in the file.
+/// Maps the chunk's own numbers of events, strings and tracks to the numbers that the whole file uses.
 #[derive(Debug)]
 pub(crate) struct Renumbering {
     pub(crate) first_event: u32,
@@ -171,7 +171,7 @@ impl Rows {
         Self { table, columns, committed: 0 }
     }
 
-    /// A column, and the number of the open row.
+    /// Return a column, and the index of the open row.
     #[inline]
     pub(crate) fn column(&mut self, column: u8) -> (&mut Values, usize) {
         (&mut self.columns[usize::from(column)], self.committed)
@@ -196,7 +196,8 @@ impl Rows {
         });
     }
 
-    /// The rows as a record batch, with the file's numbers; `None` if there are no rows.
+    /// Return the rows as a record batch, or `None` if there are no rows. The batch refers to events, strings and tracks
+    /// by their numbers in the file.
     pub(crate) fn finish(mut self, numbers: &Renumbering) -> Result<Option<RecordBatch>, ArrowError> {
         if self.committed == 0 {
             return Ok(None);
@@ -234,7 +235,7 @@ mod tests {
         assert_eq!(finished(Sparse::default(), 2), [None, None]);
     }
 
-    /// A discarded row leaves no gap, and does not change earlier gaps.
+    /// Discarding a row adds no null, and keeps the nulls in earlier rows.
     #[test]
     fn discarded_rows() {
         let mut column = Sparse::default();

@@ -1,5 +1,5 @@
-//! Assigns a number to each distinct string. Within a chunk, strings are compared by their bytes; across the file, by
-//! their decoded text.
+//! Assigns a number to each distinct string. Strings of the same chunk are compared by their bytes; strings of different
+//! chunks are compared by their decoded text.
 
 use std::borrow::Cow;
 
@@ -18,7 +18,7 @@ pub(crate) struct ChunkInterner<'a> {
 }
 
 impl<'a> ChunkInterner<'a> {
-    /// The number and the faults of a text.
+    /// Return the number of a text, and the faults found in the text.
     #[inline]
     pub(crate) fn intern(&mut self, text: Raw<'a>) -> (u32, Blemishes) {
         let id = match self.ids.get(text.bytes) {
@@ -35,7 +35,7 @@ impl<'a> ChunkInterner<'a> {
         let (meaning, mut blemishes) =
             if text.is_text() { decoded(text.bytes) } else { without_unescaping(text.bytes) };
         if text.is_composite() {
-            // Line breaks between the elements of an array are not faults.
+            // Line breaks are control characters, but are allowed between the elements of an array.
             blemishes.control_character = false;
             let unfit = expect_json(text.bytes).err();
             blemishes.broken_value = unfit == Some(Unfit::Broken);
@@ -61,7 +61,7 @@ pub(crate) struct FileInterner {
 }
 
 impl FileInterner {
-    /// The file-wide number of each text of a chunk.
+    /// Return the number in the file of each text of a chunk.
     pub(crate) fn map(&mut self, texts: &[String]) -> Vec<u32> {
         texts.iter().map(|text| self.intern(text)).collect()
     }

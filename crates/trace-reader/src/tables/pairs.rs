@@ -54,7 +54,7 @@ impl Pairs {
         }
     }
 
-    /// Turn each begin without an end into an event of duration 0.
+    /// Turn each begin event whose end was never read into an event of duration 0.
     pub(crate) fn give_up(&mut self, health: &mut Health) {
         let mut unfinished: Vec<Edge> = self.open.drain().flat_map(|(_, edges)| edges).collect();
         unfinished.sort_by_key(|edge| edge.position);

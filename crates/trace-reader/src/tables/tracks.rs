@@ -30,7 +30,7 @@ impl Lane {
         }
     }
 
-    /// The lane of a value, and the faults of its text.
+    /// Convert a pid or tid to a lane; if it is a text, also return the faults found in the text.
     fn of<'a>(raw: Option<Raw<'a>>, strings: &mut ChunkInterner<'a>) -> (Self, Blemishes) {
         let Some(raw) = raw.filter(|raw| !raw.is_null()) else {
             return (Self::Missing, Blemishes::default());
@@ -57,7 +57,8 @@ pub(crate) struct ChunkTracks<'a> {
 }
 
 impl<'a> ChunkTracks<'a> {
-    /// The number of the track of `pid` and `tid`, and the faults of both.
+    /// Return the number of the track with this `pid` and `tid`. If the track is new, also return the faults found in
+    /// the texts of `pid` and `tid`.
     #[inline]
     pub(crate) fn intern(
         &mut self,
@@ -109,8 +110,8 @@ pub(crate) struct FileTracks {
 }
 
 impl FileTracks {
-    /// The file-wide number of each track of a chunk; `strings` maps each text's number in the chunk to its number in
-    /// the file.
+    /// Return the number in the file of each track of a chunk. `strings` maps each text's number in the chunk to its
+    /// number in the file.
     pub(crate) fn map(&mut self, tracks: &[Track], strings: &[u32]) -> Vec<u32> {
         let renumbered = |lane| match lane {
             Lane::Text(id) => Lane::Text(strings[id as usize]),

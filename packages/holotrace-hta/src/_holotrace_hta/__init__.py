@@ -75,6 +75,6 @@ def _missing_files() -> list[str]:
         distribution = metadata.distribution(OURS)
     except metadata.PackageNotFoundError:
         return []
-    record = distribution.read_text("RECORD") or ""  # `metadata.files` leaves out missing files since Python 3.12
+    record = distribution.read_text("RECORD") or ""  # since Python 3.12, `metadata.files` omits missing files
     files = [line.split(",")[0] for line in record.splitlines()]
     return [file for file in files if file.endswith(".py") and not os.path.exists(str(distribution.locate_file(file)))]  # noqa: PTH110 -- pathlib is slow to import

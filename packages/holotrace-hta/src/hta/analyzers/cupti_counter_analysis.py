@@ -1,4 +1,4 @@
-"""Hardware counters of kernels, and the number of floating-point operations per count of each counter."""
+"""Hardware counters of kernels, and how many floating-point operations one count of each counter represents."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if not TYPE_CHECKING:
     __getattr__ = names_of(__name__)
 
 CUDA_SASS_INSTRUCTION_COUNTER_FLOPS: dict[str, float] = dict(FLOP_OF_COUNTER)
-"""{counter: number of floating-point operations for which the counter increases by 1}."""
+"""{counter: number of floating-point operations that one count represents}."""
 
 
 class CuptiCounterAnalysis:

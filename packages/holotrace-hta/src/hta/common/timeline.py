@@ -28,7 +28,7 @@ if not TYPE_CHECKING:
 
 CPUStreamID = -1
 AnnotationStreamID = -2
-"""The stream of the annotations that `align_module_with_kernels` adds. HTA uses 0, although this is a real stream."""
+"""The stream of the annotations that `align_module_with_kernels` adds. HTA uses 0, which is also a real stream."""
 
 DefaultTaskLabelColumns = ["stream", "rank", "trace", "depth"]
 DefaultHoverColumns = ["trace", "rank", "iteration", "stream", "cat", "index"]
