@@ -13,11 +13,11 @@
     │   └── WrongTypeError    (TypeError)          an option has a value of the wrong type
     ├── MissingDataError      (LookupError)        the input of an analysis was not recorded
     ├── WorkerLostError       (RuntimeError)       the worker process of a rank was killed repeatedly
-    ├── InconsistentTimesError (ValueError)        the times of a trace are too contradictory to compute with
+    ├── InconsistentTimesError (ValueError)        contradictory times in a trace make a prediction meaningless
     ├── LimitReachedError     (RuntimeError)       a query exceeded its time or memory limit
     └── OutputError           (OSError)            the output of a command could not be written
 
-Each message says what was found, where, and what to do. It is a single string, so it survives pickling.
+Each message says what was found, where, and what to do. The message is the only argument of its error, so errors can be pickled.
 """
 
 from __future__ import annotations
@@ -280,12 +280,12 @@ class WorkerLostError(HolotraceError, RuntimeError):
 
     @classmethod
     def on_cluster(cls, engine: str, error: BaseException) -> WorkerLostError:
-        """Pass on the engine's message about the lost worker."""
+        """Report that a cluster engine, such as Dask, lost a worker, and quote the engine's message."""
         return cls(f"{engine} lost the worker, and gave up: {type(error).__name__}: {' '.join(str(error).split())}")
 
 
 class InconsistentTimesError(HolotraceError, ValueError):
-    """The times of a trace are too contradictory to compute with.
+    """The times in a trace contradict each other, so a prediction would be meaningless.
 
     >>> from holotrace import InconsistentTimesError
     >>> issubclass(InconsistentTimesError, ValueError)

@@ -55,7 +55,7 @@ fn read_with(bytes: &[u8], options: Options) -> Result<Read, ReadError> {
     let input = Input::new("a.json".to_owned(), Box::new(std::io::Cursor::new(bytes.to_vec())), 0);
     let trace = read(input, &mut sink, options, &mut |_, _| true)?;
     let batches = |sink: &mut MemorySink, table| {
-        concat_batches(&schema_of(table), &sink.take(table)).expect("all batches of a table have the same schema")
+        concat_batches(&schema_of(table), &sink.take(table)).expect("batches share a schema")
     };
     let strings = batches(&mut sink, Table::Strings);
     let events = batches(&mut sink, Table::Events);
@@ -117,7 +117,7 @@ fn args_of_flows_are_kept() {
     assert_eq!(read.findings(), []);
 }
 
-/// If a key of an event occurs twice, its last value wins, even if args between the two were read by the first value.
+/// If a key of an event occurs twice, its last value wins, even if the reader used the first value to read args.
 #[test]
 fn repeated_keys() {
     let flow = r#"{"ph":"X","args":{"stream":7,"x":1},"ph":"s","id":3,"pid":1,"tid":1,"ts":1,"cat":"kernel","args":{"y":2}}"#;
@@ -284,8 +284,8 @@ fn no_fault_is_silent() {
 const SHORT_BYTES: usize = 1 << 13;
 const LONG_BYTES: usize = 1 << 17;
 
-/// Upper limit for the reading time of the long text divided by that of the short text. The ratio is about 16 if reading
-/// takes linear time, and about 256 if reading takes quadratic time.
+/// Upper limit for the reading time of the long text divided by that of the short text. The ratio is about 16 if
+/// reading takes linear time, and about 256 if reading takes quadratic time.
 const MOST_TIMES_LONGER: u32 = 64;
 
 fn hostile_text(piece: &str, bytes: usize) -> String {

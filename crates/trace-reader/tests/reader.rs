@@ -20,7 +20,7 @@ struct Read {
 impl Read {
     fn table(&self, table: Table) -> RecordBatch {
         let batches = self.sink.borrow_mut().take(table);
-        arrow_select::concat::concat_batches(&schema_of(table), &batches).expect("all batches of a table have the same schema")
+        arrow_select::concat::concat_batches(&schema_of(table), &batches).expect("batches share a schema")
     }
 
     fn findings(&self) -> Vec<(String, u64)> {
@@ -393,7 +393,7 @@ fn truncated_compression() {
     let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
     encoder.write_all(trace_of(&events.join(",")).as_bytes()).expect("memory");
     let whole = encoder.finish().expect("memory");
-    let read = read_bytes(&whole[..whole.len() / 2], 1 << 16).expect("the first half of the file can be read");
+    let read = read_bytes(&whole[..whole.len() / 2], 1 << 16).expect("half of the file can be read");
     let rows = read.table(Table::Events).num_rows();
     assert!((500..1_900).contains(&rows), "{rows}");
     assert!(read.findings().iter().any(|(kind, _)| kind == "truncated_compression"));

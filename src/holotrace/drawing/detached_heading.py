@@ -1,4 +1,4 @@
-"""Separate a figure's heading, so a page can show it as HTML that wraps on narrow screens and suits screen readers."""
+"""Separate a figure from its heading: as HTML, a heading wraps on narrow screens and screen readers can read it."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Readable kernel names: short on an axis, complete in the hover, and escaped everywhere.
 
 Names come from the traced program, so they are untrusted text. Plotly renders tags such as `<b>` and `<a href>` in
-labels and hovers, and TeX between dollar signs if MathJax is loaded; `label_text` escapes them.
+labels and hovers. If MathJax is loaded, Plotly also renders TeX between dollar signs. `label_text` escapes both.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ _ENTITIES = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;", "$": "&#36;"}
 
 
 def short_name(name: str, length: int = LABEL_LENGTH) -> str:
-    """Shorten a name to at most `length` characters; names that are not C++ signatures change only if they are longer.
+    """Shorten a name to at most `length` characters.
 
-    A shortened signature has no return type, namespaces or parameter list. It keeps as many template arguments as fit,
-    because they distinguish instances of one kernel. Two names may have the same short name, so do not use it as a
-    key; `short_names` returns distinct names.
+    A C++ signature always loses its return type, namespaces and parameter list. It keeps as many template arguments as
+    fit, because they distinguish instances of one kernel. Other names are cut only if they are too long. Two names may
+    have the same short name, so do not use it as a key; `short_names` returns distinct names.
     """
     return _cut(_readable(name), length)
 
@@ -71,7 +71,7 @@ def short_labels(names: Iterable[str], length: int = LABEL_LENGTH) -> dict[str, 
 
 
 def cut_label(name: str, length: int = LABEL_LENGTH) -> str:
-    """Cut and escape an axis label that is not a C++ signature, so `aten::mm` keeps its namespace."""
+    """Cut and escape an axis label; unlike `short_labels`, keep namespaces such as `aten` in `aten::mm`."""
     return label_text(_cut(name, length))
 
 
@@ -110,7 +110,7 @@ def _equal_groups(short: dict[str, str]) -> list[list[str]]:
 
 
 def _with_differences(names: Sequence[str], pieces: list[list[str]], length: int) -> dict[str, str]:
-    """Return a text such as `kernel<…GemmA, 128…>` for each name, with the words that differ.
+    """Return for each name a text with the words that differ, such as `kernel<…GemmA, 128…>`.
 
     The result is empty if the words do not distinguish all names.
     """

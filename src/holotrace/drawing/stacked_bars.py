@@ -1,7 +1,7 @@
-"""Stacked bars, one for each device or stream, readable for one row and for thousands.
+"""Stacked bars, one for each device or stream; they are readable for one row and for thousands.
 
-Up to `LYING_ROWS` rows are drawn as horizontal bars with labels. More rows are drawn as thin vertical bars close
-together, and the axis names every n-th row.
+Up to `LYING_ROWS` rows are drawn as horizontal bars with labels. If there are more rows, they are drawn as
+thin vertical bars close together, and the axis names every n-th row.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ class Rows:
 
 
 def rows_of(table: pl.DataFrame) -> Rows:
-    """Name each row by its rank, also by its device if a rank has several, and by its stream if there are streams."""
+    """Name each row by its rank, its device if any rank has several, and its stream if the table has streams."""
     names = [name for name in ("rank", "device", "stream") if name in table.columns]
     shown = [name for name in names if name != "device" or _has_several_devices(table)]
     if len(table) > LYING_ROWS:

@@ -1,1 +1,1 @@
-"""Executors, which process several ranks in parallel; this code does not depend on traces."""
+"""Executors that process several ranks in parallel; nothing in this package is specific to traces."""

@@ -1,8 +1,8 @@
 """Process the ranks on a Dask cluster.
 
 In Python, the result of Dask's `client.get_executor()` can be passed as the executor directly. This module is for the
-command line, which connects to an address and reports errors in one line. If a worker is lost, Dask itself retries its
-calls.
+command line: it connects to the scheduler at a given address and reports errors in one line. If a worker is lost, Dask
+itself retries the worker's calls.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def dask(address: str) -> Iterator[DaskExecutor]:
     """Connect to the scheduler at `address`, such as tcp://10.0.0.1:8786, for the duration of a `with` block.
 
     Raises:
-        InvalidOptionError: no scheduler answers there, or Dask is not installed.
+        InvalidOptionError: no scheduler answers at `address`, or Dask is not installed.
     """
     distributed = imported("distributed", extra="dask")
     try:

@@ -1,6 +1,6 @@
-"""Executors that process the ranks: any implementation of `concurrent.futures.Executor`.
+"""Executors, which process the ranks; holotrace accepts any `concurrent.futures.Executor`.
 
-For example, process and thread pools, `dask.distributed.Client.get_executor()` or `mpi4py.futures.MPIPoolExecutor`.
+Examples are process and thread pools, `dask.distributed.Client.get_executor()` and `mpi4py.futures.MPIPoolExecutor`.
 """
 
 from __future__ import annotations

@@ -25,10 +25,11 @@ def keep_freed_memory() -> None:
     return much of this memory to the system at once, and the kernel must zero the pages again for the next column. This
     took a third of the system time of `holotrace summary` on a trace of 1 GB.
 
-    With these settings, Polars' allocator keeps freed memory for 10 s, even the memory of columns larger than 8 MB. Its
-    threads share two arenas, so each thread can reuse memory freed by another. With jemalloc's default of four arenas
-    per core, the same command needed 8 % more memory. The C library, which NumPy and our native code use, keeps up to 1
-    GiB; this saves workers 6 % of the CPU time of `wait_causes`. The user's settings take precedence.
+    With these settings, Polars' allocator keeps freed memory for 10 s, even the memory of columns larger than 8 MB. All
+    threads share its two arenas, so each thread can reuse memory that another has freed. With jemalloc's default of four
+    arenas per core, `holotrace summary` needed 8 % more memory on the same trace. The C library, which NumPy and our
+    native code use, keeps up to 1 GiB; this saves workers 6 % of the CPU time of `wait_causes`. The user's settings
+    take precedence.
 
     Options: https://jemalloc.net/jemalloc.3.html#opt.dirty_decay_ms, https://man7.org/linux/man-pages/man3/mallopt.3.html
     """

@@ -11,7 +11,7 @@ from holotrace.execution.progress import SILENT, Progress
 from holotrace.visible_text import visible
 
 _PATIENCE_S = 1.0
-"""Seconds after which the bar appears; shorter work shows no bar."""
+"""The bar appears after this many seconds; shorter work shows no bar."""
 
 _REDRAW_S = 0.2
 

@@ -19,7 +19,7 @@ T = TypeVar("T")
 
 _MEMORY_OF_A_WORKER = 1 << 30
 _MOST_KEYS = 100_000
-"""For this many of the most recent keys, a pool remembers which worker ran the key's last call."""
+"""A pool remembers which worker ran the last call of each key, but only for this many recently used keys."""
 
 
 def processes(workers: int | None = None) -> RetryingExecutor:
@@ -57,7 +57,7 @@ class WorkerPool:
     """
 
     def __init__(self, workers: int) -> None:
-        """Divide the cores among at most `workers` processes, which start at the first calls or in `start`."""
+        """Divide the cores among at most `workers` processes; `start` or the first calls launch them."""
         context = multiprocessing.get_context("spawn")
         workers_end, self._lifeline = context.Pipe(duplex=False)
         threads = max(1, available_cores() // workers)

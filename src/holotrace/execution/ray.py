@@ -1,4 +1,4 @@
-"""Process the ranks on a Ray cluster; if a worker is lost, Ray itself retries its calls."""
+"""Process the ranks on a Ray cluster; if a worker is lost, Ray itself retries the worker's calls."""
 
 from __future__ import annotations
 

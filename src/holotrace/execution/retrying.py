@@ -20,12 +20,12 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 _MOST_LOSSES = 3
-"""A call fails if this many workers were lost while running it. In the last try, it runs alone, so it must have caused
-the last loss."""
+"""A call fails after this many workers were lost while they ran it. In its last try, the call runs alone, so no other
+call can have caused the last loss."""
 
 
 class Pool(Protocol):
-    """An executor that becomes unusable when it loses a worker, such as a process pool."""
+    """An executor, such as a process pool, that becomes unusable when it loses a worker."""
 
     def submit_near(self, key: Hashable, fn: Callable[..., Any], /) -> Future[Any]:
         """Call `fn` in the worker that ran the last call with this key, if possible; in any worker if the key is None."""
@@ -125,14 +125,14 @@ class RetryingExecutor(Executor):
             self._pool.shutdown()
 
     def _start_pool(self) -> None:
-        with suppress(Exception):  # `_start` creates the pool again and reports errors
+        with suppress(Exception):  # `_start` will try again and report the error
             self._pool = self._pool or self._make_pool()
             self._pool.start()
 
     def _close(self, *, cancel_waiting: bool) -> None:
         while cancel_waiting and self._waiting:
             future = self._waiting.popleft().future
-            if not future.cancel():  # running since an earlier try
+            if not future.cancel():  # an earlier try has marked it as running
                 future.set_exception(CancelledError())
         if self._is_terminated and self._pool is not None:
             self._pool.terminate()

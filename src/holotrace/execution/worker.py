@@ -58,7 +58,7 @@ def call(function: Callable[[], T]) -> T:
     try:
         return function()
     except BaseException:
-        if _is_ending:  # the call has cleaned up; raised again, the exception would become the call's result
+        if _is_ending:  # the call has cleaned up; the pool would catch the exception and keep this process alive
             os._exit(1)
         raise
 
@@ -66,7 +66,7 @@ def call(function: Callable[[], T]) -> T:
 def _end(_number: int, _frame: FrameType | None) -> None:
     """Interrupt the current call, which then cleans up.
 
-    Polars turns an exception that interrupts it into a panic and prints a message, so nothing is printed from now on:
+    If the exception interrupts Polars, Polars panics and prints a message, so this function first silences stderr:
     https://github.com/pola-rs/polars/blob/main/crates/polars-python/src/conversion/mod.rs.
     """
     global _is_ending  # noqa: PLW0603 -- a process is one worker
@@ -86,7 +86,7 @@ def _leave() -> None:
 
 def _end_with(lifeline: Connection) -> None:
     with suppress(EOFError, OSError):
-        lifeline.recv_bytes()  # waits until the pipe closes, because the parent never sends anything
+        lifeline.recv_bytes()  # the parent never sends anything, so this waits until the pipe closes
     if not hasattr(signal, "pthread_kill"):
         os._exit(1)
     signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGTERM)

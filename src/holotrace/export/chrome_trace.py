@@ -1,8 +1,8 @@
 """Copy a trace file with added or changed events, in a few MiB of memory for files of any size.
 
-`with_events` copies the bytes and adds events at the end of the list. `edited` also changes or drops chosen events, in
-native code. `rewritten` passes every event to a function and writes the function's result; it takes ten times as long
-as `edited`. All three keep the text before and after the events.
+`with_events` copies the bytes and adds events at the end of the list. `edited` can also change or
+drop events, and does so in native code. `rewritten` passes every event to a function and writes the function's result;
+it takes ten times as long as `edited`. All three keep the text before and after the events.
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ KEPT, LEFT_OUT, MARKED, NUMBERED = range(4)
 class Edits(NamedTuple):
     """What to do with each event of a file, in file order; events beyond the end of `fates` are kept.
 
-    fates   KEPT, LEFT_OUT, MARKED (add a text to the args) or NUMBERED (if the event has a duration (`ph` X), replace
-            its name by a number and drop its args)
+    fates   KEPT, LEFT_OUT, MARKED (add a text to the args) or NUMBERED (if `ph` is X, so the event has a duration:
+            replace its name with a number and drop its args)
     values  for MARKED, the index of the text in `texts`; for NUMBERED, the number
     texts   args to add for MARKED, as JSON without braces: `"critical":1`
     """
@@ -47,7 +47,7 @@ class Edits(NamedTuple):
     texts: Sequence[str] = ()
 
     def of(self, event_index: int) -> tuple[int, int]:
-        """Return the fate and the value of an event; KEPT and 0 beyond the end of `fates`."""
+        """Return the fate and the value of an event; they are KEPT and 0 for events beyond the end of `fates`."""
         is_known = event_index < len(self.fates)
         return (int(self.fates[event_index]), int(self.values[event_index])) if is_known else (KEPT, 0)
 
@@ -73,7 +73,7 @@ def with_events(
         InvalidOptionError: the target exists and may not be replaced, its folder is missing or cannot be written, or
             the source is compressed with zstd and no installed module can decompress it.
         UnreadableTraceError: the source cannot be read, or has changed since it was opened.
-        OSError: writing failed; nothing is left behind.
+        OSError: writing failed; no incomplete file remains.
     """
     end = rank_trace.health.events_end
     if end is None:
@@ -120,8 +120,8 @@ def edited(
 ) -> None:
     """Copy a rank's file, change some of its events, and add others at the end.
 
-    All other text is copied byte by byte, unless the file had to be repaired for reading: then, all its events are
-    written anew.
+    All other text is copied byte by byte. However, if the file had to be repaired before it could be read, all its
+    events are written anew.
 
     Args:
         rank_trace: the rank; its selections are ignored.
@@ -209,7 +209,7 @@ def _rewritten(reader: EventReader, change: Change, events: Iterable[Event | str
 
 
 def _with_events(source: str, end: int, events: Iterator[Event | str]) -> Iterator[bytes]:
-    """Yield the file's bytes, with the events inserted before the list's closing bracket, which ends at byte `end`."""
+    """Yield the file's bytes; insert the events before byte `end - 1`, the closing bracket of the event list."""
     passed, last = 0, b""
     for piece in pieces(source):
         bracket = end - 1 - passed

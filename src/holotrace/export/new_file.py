@@ -54,7 +54,7 @@ def new_file(target: Location, *, overwrite: bool = False) -> Iterator[BinaryIO]
 
     Raises:
         InvalidOptionError: see `expect_writable`.
-        OSError: writing failed, for instance because the disk is full; nothing is left behind.
+        OSError: writing failed, for instance because the disk is full; no incomplete file remains.
     """
     expect_writable(target, overwrite=overwrite)
     with drafted(target) as plain:

@@ -95,7 +95,7 @@ def save_path_graph(rank_trace: RankTrace, path_graph: PathGraph, target: Locati
 
     Raises:
         InvalidOptionError: the target exists and may not be replaced, or its folder is missing or cannot be written.
-        OSError: writing failed; nothing is left behind.
+        OSError: writing failed; no incomplete file remains.
     """
     tables = {f"{name}.parquet": _parquet(table) for name, table in _tables(rank_trace, path_graph).items()}
     manifest = {

@@ -1,5 +1,5 @@
-//! Assigns a number to each distinct string. Strings of the same chunk are compared by their bytes; strings of different
-//! chunks are compared by their decoded text.
+//! Assigns a number to each distinct string. Strings of the same chunk are compared by their bytes; strings of
+//! different chunks are compared by their decoded text.
 
 use std::borrow::Cow;
 

@@ -107,7 +107,7 @@ def write_merged_trace(  # noqa: PLR0913 -- options by name
     Raises:
         InvalidOptionError: the target exists and may not be replaced, or its folder is missing or cannot be written.
         UnreadableTraceError: a file can no longer be read.
-        OSError: writing failed; nothing is left behind.
+        OSError: writing failed; no incomplete file remains.
     """
     expect_writable(target, overwrite=overwrite)
     ranks = trace.map(_of_rank, executor)

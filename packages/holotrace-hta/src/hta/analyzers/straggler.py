@@ -1,9 +1,9 @@
 """HTA's method for finding stragglers: compares start times of communication kernels, so it needs synchronized clocks.
 
-`TraceAnalysis.get_potential_stragglers` compares waiting times instead, so it works without synchronized clocks. To make
-it use HTA's method, pass `straggler_identification_impl=find_stragglers_with_late_start_comm_kernels`. Unlike HTA's
-version, this function recognizes the kernels of NCCL 2.20 and later and of RCCL, includes step 0 and stream 0, and
-accepts fewer ranks than `n_stragglers`.
+`TraceAnalysis.get_potential_stragglers` compares waiting times instead, so it works without synchronized clocks. To
+make it use HTA's method, pass `straggler_identification_impl=find_stragglers_with_late_start_comm_kernels`. Unlike
+HTA's version, this function recognizes the kernels of NCCL 2.20 and later and of RCCL, includes step 0 and stream 0,
+and accepts fewer ranks than `n_stragglers`.
 """
 
 from __future__ import annotations

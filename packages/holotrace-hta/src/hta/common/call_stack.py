@@ -158,7 +158,7 @@ class CallGraph:
         self.mapping = self.mapping.set_index(["rank", "pid", "tid"])
 
     def get_stack_of_node(self, node_id: int, rank: int, skip_ancestors: bool = False) -> pd.DataFrame:  # noqa: FBT001, FBT002
-        """Return an event's leaves, its ancestors (unless `skip_ancestors`), and the device work that its leaves launched."""
+        """Return an event's ancestors (unless `skip_ancestors`), its leaves, and the device work they launched."""
         frame = self.trace_data.get_trace(rank)
         event: Any = frame.loc[node_id]
         if event["stream"] >= 0:
