@@ -17,7 +17,8 @@
     ├── LimitReachedError     (RuntimeError)       a query exceeded its time or memory limit
     └── OutputError           (OSError)            the output of a command could not be written
 
-Each message says what was found, where, and what to do. The message is the only argument of its error, so errors can be pickled.
+Each message says what was found, where, and what to do. The message is the only argument of its error, so errors
+can be pickled.
 """
 
 from __future__ import annotations

@@ -167,7 +167,7 @@ def test_many_events_and_rows_are_cut_with_a_note(shown, monkeypatch) -> None:
     (figure,) = shown
     assert sum(len(bars.y) for bars in figure.data) == 30
     assert figure.layout.title.subtitle.text == (
-        "Shown: 4 of 5 rows, the 30 longest of 50 events. Filter the events to see others."
+        "Shown: 4 of 5 rows, the 30 longest of 50 events. Filter the events to see the hidden ones."
     )
     assert [bars.name for bars in figure.data][-1].endswith("other names")
     assert set(figure.layout.yaxis.categoryarray) == {f"gpu stream 00{stream}" for stream in range(4)}

@@ -55,13 +55,13 @@ class UnknownBaseTimeError(MissingDataError, KeyError):
 class Trace(TraceView):
     """The traces of a job, opened without a `TraceAnalysis`.
 
-    Reads files when a frame or an analysis first needs them, so frames are available even before `parse_traces`. `load_traces`
-    drops the last step. Times count from the first event of the job, except between `parse_traces` and
-    `align_and_filter_trace`, when each frame has the times of its file.
+    Reads files when a frame or an analysis first needs them, so frames are available even before `parse_traces`.
+    `load_traces` drops the last step. Times count from the first event of the job. Only after `parse_traces` and before
+    `align_and_filter_trace`, frames contain the times from their files.
 
     Args:
-        trace_files: `{rank: file}`, or a list of files; by default all traces of the folder. With `{}`, no file is
-            opened, and a script can assign frames to `traces`.
+        trace_files: `{rank: file}`, or a list of files; by default all traces of the folder. Pass `{}` to open
+            no files and assign frames to `traces` yourself.
         trace_dir: the folder.
         parser_config: the args to add to frames as columns; by default the same args as in HTA.
 
@@ -118,7 +118,7 @@ class Trace(TraceView):
         use_multiprocessing: bool = True,  # noqa: ARG002, FBT001, FBT002 -- no effect
         use_memory_profiling: bool = True,  # noqa: ARG002, FBT001, FBT002 -- no effect
     ) -> None:
-        """Load the complete traces of some ranks; times stay on the clock of each file.
+        """Load the complete traces of some ranks; frames contain the times from their files.
 
         Raises:
             UnknownRankError: the rank does not exist.

@@ -31,7 +31,7 @@ _NONE = -1
 _NS_OF_A_MICROSECOND = 1_000
 
 _MISSING = {"num_kernels": 0, "kernel_dur_sum": 0, "kernel_span": 0}
-"""The values of these columns for events outside of call stacks, which have -1 in the other added columns."""
+"""Values for events outside of call stacks; in all other columns that `CallGraph` adds, these events have -1."""
 
 _Numbers = npt.NDArray[np.int64]
 
@@ -39,9 +39,9 @@ _Numbers = npt.NDArray[np.int64]
 class CallGraph:
     """Adds call stacks, and the kernels launched below each call, to the frames of a trace.
 
-    Operators, annotations, and runtime and driver calls are nested by time within each thread. Device work is a child of the
-    call that launched it. Python functions and other events outside of call stacks have 0 in num_kernels, kernel_dur_sum and
-    kernel_span, and -1 in the other columns.
+    Operators, annotations, and runtime and driver calls are nested by time within each thread. Device work is a child
+    of the call that launched it. Events outside of call stacks, such as Python functions, have 0 in num_kernels,
+    kernel_dur_sum and kernel_span, and -1 in the other columns.
 
     parent              index of the enclosing event; for device work its launch call; -1 for none
     depth               number of enclosing events: 0 for the outermost
@@ -124,7 +124,7 @@ class CallGraph:
     def get_call_stacks(
         self, rank: int | None = None, pid: int | None = None, tid: int | None = None, stack_index: int | None = None
     ) -> Iterator[CallStackGraph]:
-        """Yield all graphs, or only those with the given rank, process, thread and index in `call_stacks`."""
+        """Yield the graphs that match every given argument; `stack_index` is the graph's index in `call_stacks`."""
         for index, stack in enumerate(self.call_stacks):
             wanted = zip((rank, pid, tid, stack_index), (*stack.identity, index), strict=True)
             if all(asked is None or asked == value for asked, value in wanted):
@@ -230,7 +230,7 @@ def _stack_columns(rank_trace: RankTrace, events: pd.Series, origin_ns: int) -> 
 
 @dataclass(frozen=True)
 class _Totals:
-    """The height of each row, and count, summed duration, first start and last end of the device work below it."""
+    """Each row's height, and the count, summed duration, first start and last end of the device work under the row."""
 
     height: _Numbers
     count: _Numbers
@@ -252,9 +252,9 @@ class _Totals:
 
 
 def _added_up(above: _Numbers, depth: _Numbers, call_count: int, start_ns: _Numbers, end_ns: _Numbers) -> _Totals:
-    """For each row, sum up the device work below it, starting at the deepest level.
+    """Compute the totals of each row from the rows of its children, starting at the deepest level.
 
-    Calls are the rows before `call_count`; device work is the rows from `call_count` on.
+    The first `call_count` rows are calls; all later rows are device work.
     """
     is_work = np.arange(len(above)) >= call_count
     count, duration, first, last = is_work.astype(np.int64), *np.zeros((3, len(above)), np.int64)

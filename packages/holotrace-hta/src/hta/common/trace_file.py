@@ -21,7 +21,7 @@ _GZIP_MAGIC = b"\x1f\x8b"
 
 
 def create_rank_to_trace_dict_from_dir(trace_dir: str) -> tuple[bool, dict[int, str]]:
-    """Return whether the folder contains traces, and {rank: file}; determines ranks like `holotrace.open_trace`."""
+    """Return whether the folder contains traces, and {rank: file}; ranks are the same as in `holotrace.open_trace`."""
     try:
         return True, get_trace_files(trace_dir)
     except HolotraceError:
@@ -29,7 +29,9 @@ def create_rank_to_trace_dict_from_dir(trace_dir: str) -> tuple[bool, dict[int, 
 
 
 def create_rank_to_trace_dict(file_list: Iterable[str] | str) -> tuple[bool, dict[int, str]]:
-    """Return True and {rank: file} for a list of files; a folder, which HTA accepted before 0.5, also works.
+    """Return True and {rank: file} for a list of files.
+
+    The argument can also be a folder, because HTA accepted folders before version 0.5.
 
     Raises:
         TraceNotFoundError, DuplicateRankError: a file is missing, or two files have the same rank.

@@ -1,6 +1,6 @@
 """Filters that select events by their position relative to an operator on the same thread: under, before or after it.
 
-Frames need names as text: call `analyzer.t.decode_symbol_ids()` first.
+The frame must contain names as text, so call `analyzer.t.decode_symbol_ids()` first.
 """
 
 from __future__ import annotations
@@ -37,18 +37,18 @@ class OperatorFilterMethod(Enum):
 
 
 class OperatorFilter(Filter):
-    """Keep events of an operator's thread by their position relative to the operator.
+    """Find one call of an operator, and keep events of the same thread: those under, around, before or after the call.
 
-    `Under` keeps the operator and the events that it contains, `Ancestors` keeps the events that contain it, and `Stack` keeps
-    both. `After` keeps events that start at or after the operator's end, and `Before` keeps events that end at or
-    before its start.
+    `Under` keeps the operator and the events that it contains, `Ancestors` keeps the events that contain it, and
+    `Stack` keeps both. `After` keeps events that start at or after the operator's end, and `Before` keeps events that
+    end at or before its start.
 
     Args:
         op_name: the operator's exact name.
         position: which occurrence, in order of time: 0 for the first, -1 for the last.
         method: the events to keep.
         include_gpu_kernels: also keep the device work that the kept calls launched.
-        name_column: the column with names as text; by default `s_name`, else `name`.
+        name_column: the column that contains names as text; by default `s_name`, or else `name`.
     """
 
     def __init__(
@@ -111,17 +111,17 @@ class BeforeOperatorFilter(OperatorFilter):
 
 
 class CombinedOperatorFilter(Filter):
-    """In the first step, keep events that are under one operator, after a second operator and before a third.
+    """Keep the events of the first step that are under one operator, between a second and a third operator.
 
     Args:
         root_op_name: keeps events under the first operator of this name.
         preceding_op_name: keeps events after the last operator of this name under the root; if it is None, "" or does
-            not occur, keeps events from the start of the root.
-        following_op_name: keeps events before the next operator of this name; if it is None, "" or does not occur,
-            keeps events up to the end of the root.
+            not found, keeps events from the start of the root.
+        following_op_name: keeps events before the next operator of this name; if it is None, "" or not found, keeps
+            events up to the end of the root.
         include_gpu_kernels: also keep the device work that the kept calls launched.
-        stack_depths: keep only calls at these depths. Depths come from the column `depth` if the frame has one; otherwise
-            they are counted from the outermost kept call, which has depth 0.
+        stack_depths: keep only calls at these depths. Depths come from the column `depth` if the frame has one;
+            otherwise they are counted from the outermost kept call, which has depth 0.
     """
 
     def __init__(
@@ -158,7 +158,7 @@ def get_matching_kernels(df_ops: pd.DataFrame, df_both: pd.DataFrame, cat_column
     Args:
         df_ops: host events.
         df_both: host and device events.
-        cat_column: the column of `df_ops` with categories as text, such as `s_cat`.
+        cat_column: the column of `df_ops` that contains the categories as text, such as `s_cat`.
     """
     is_call = df_ops[cat_column].astype(str).str.endswith(("_runtime", "_driver"))
     return df_both[_is_launched_by(df_both, df_ops.loc[is_call, "index"])]

@@ -124,7 +124,7 @@ AVAILABLE_ARGS: Mapping[str, AttributeSpec] = {
     key: AttributeSpec(name, raw_name, value_type, default, _LATER.get(key, v1_0_0))
     for key, name, raw_name, value_type, default in _KNOWN
 }
-"""Every arg that has a column in HTA, by HTA's key."""
+"""{HTA's key: column} for every arg that has a column in HTA, such as `cpu_op::kernel_hash`."""
 
 
 def _specs(*keys: str) -> list[AttributeSpec]:

@@ -62,7 +62,7 @@ class HTAEnvOptions:
         _set(CP_LAUNCH_EDGE_ENV, is_on=value)
 
     def critical_path_show_zero_weight_launch_edges(self) -> bool:
-        """Return whether trace copies that show all edges also show the edges of launches without a delay."""
+        """Return whether trace copies with all edges include the edges of launches that have no launch delay."""
         return is_switched_on(CP_LAUNCH_EDGE_SHOW_ENV)
 
     def set_critical_path_show_zero_weight_launch_edges(self, value: bool) -> None:  # noqa: FBT001 -- HTA's signature

@@ -1,7 +1,8 @@
 """HTA's configuration: which event args become columns of `analyzer.t.get_trace(rank)`.
 
-The reader keeps every arg, so a configuration only changes frames, never an analysis. The options of HTA's parsers (back end,
-memory, skipped events) are accepted but have no effect, because there is only one parser.
+A configuration changes only these frames. It never changes an analysis, because the reader keeps every arg. The
+options of HTA's parsers (back end, memory, skipped events) are accepted but have no effect, because there is only one
+parser.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ __all__ = [
 
 DEFAULT_PARSE_VERSION = v1_0_0
 MAX_EVENT_DURATION_US = 7 * 24 * 3_600 * 1_000_000
-"""One week. HTA drops events that last longer, but holotrace keeps them."""
+"""One week in microseconds. HTA drops longer events; holotrace keeps them."""
 DEFAULT_VER_EVENT_ARGS = EVENT_ARGS
 
 _IN_BRACKETS = re.compile(r"\(.*?\)")
@@ -230,7 +231,7 @@ class ParserConfig:
 
     @classmethod
     def enable_communication_args(cls, cfg: ParserConfig | None = None, version: YamlVersion = v1_0_0) -> ParserConfig:
-        """Add the args of collectives to `cfg`, by default `get_versioned_cfg(version)`, and return the configuration."""
+        """Add the args of collectives to `cfg` (by default, to a new default configuration), and return it."""
         extended = cls.get_versioned_cfg(version) if cfg is None else cfg
         extended.add_args(cls.ARGS_COMMUNICATION)
         return extended

@@ -124,7 +124,10 @@ def _percentage(part: pl.Series, whole: pl.Series, *, decimals: int) -> np.ndarr
 
 
 def _kernel_types(result: holotrace.KernelBreakdown, kinds: Sequence[str]) -> pd.DataFrame:
-    """Return the time of each kind and of each combination of kinds that overlap, with HTA's names for them."""
+    """Return how long each kind of kernel runs alone, and how long several kinds overlap.
+
+    There is one row per kind and one row per combination of kinds, such as `COMPUTATION overlapping COMMUNICATION`.
+    """
     names = {state: _hta_state(state, kinds) for state in result.per_state["state"].unique()}
     named = result.per_state.with_columns(pl.col("state").replace_strict(names, return_dtype=pl.String))
     table = (
@@ -171,7 +174,7 @@ def _kernel_statistics(
 
 
 def _with_others(group: pl.DataFrame, duration_ratio: float, num_kernels: int) -> list[tuple[Any, ...]]:
-    """Return the rows of one rank and kind, merging all rows after the cut-off into one."""
+    """Return the longest kernels of one rank and kind; a last row, `others`, combines any remaining kernels."""
     ordered = group.sort(["total_ns", "name"], descending=[True, False])
     kept = len(ordered) if len(ordered) <= num_kernels else kept_count(ordered["total_ns"], duration_ratio, num_kernels)
     rows = [_kernel_row(row) for row in ordered.head(kept).iter_rows(named=True)]
@@ -192,7 +195,7 @@ def _kernel_row(row: dict[str, Any]) -> tuple[Any, ...]:
 
 
 def _others_row(rest: pl.DataFrame) -> tuple[Any, ...]:
-    """Combine the statistics of the merged kernels into statistics over all their calls."""
+    """Combine the statistics of several kernels into one row of statistics over all their calls."""
     counts, means, spreads = (rest[name].to_numpy() for name in ("call_count", "mean_ns", "std_ns"))
     count, total = int(counts.sum()), int(rest["total_ns"].sum())
     within = (np.maximum(counts - 1, 0) * np.nan_to_num(spreads) ** 2).sum()

@@ -63,7 +63,7 @@ def names_by_change(frame: pd.DataFrame, labels: tuple[str, str]) -> dict[str, l
 
 
 def _summed(per_name: pl.DataFrame, *, use_short_name: bool) -> pl.DataFrame:
-    """Add up all rows with the same name or, if requested, short name, regardless of the kind of event."""
+    """Add up all rows that have the same name (or short name, if requested), even if their kinds of event differ."""
     known = per_name["name"].unique()
     keys = {name: shorten_name(name) if use_short_name else name for name in known}
     named = per_name.with_columns(pl.col("name").replace_strict(keys, return_dtype=pl.String))

@@ -1,4 +1,4 @@
-"""The hardware counters and the operators of kernels, with HTA's columns."""
+"""The hardware counters of kernels and the operators that launched them, with HTA's columns."""
 
 from __future__ import annotations
 

@@ -41,7 +41,10 @@ def launch_frames(  # noqa: PLR0913 -- HTA's arguments
     include_memory_events: bool,
     visualize: bool,
 ) -> dict[int, pd.DataFrame]:
-    """Return a frame per rank with a row per device event whose launch is known; cutoffs (µs) are for the figure."""
+    """Return a frame for each rank, with one row for each device event whose launch call is known.
+
+    The cutoffs, in microseconds, only affect the figure.
+    """
     chosen = trace.select(None if ranks is None else list(ranks))
     frame_of = partial(_of_rank, include_memory_events=include_memory_events)
     try:
@@ -85,7 +88,7 @@ def _frame(rank_trace: RankTrace, launched: pl.DataFrame) -> pd.DataFrame:
         np.full(len(launched), rank_trace.rank, np.int64),
         call,
     )
-    # The types are explicit because pandas would need longer to infer them than this whole function takes.
+    # Without explicit types, pandas would infer them, which takes longer than the rest of this function.
     columns = {
         name: pd.Series(column, dtype=column.dtype, copy=False) for name, column in zip(_COLUMNS, values, strict=True)
     }

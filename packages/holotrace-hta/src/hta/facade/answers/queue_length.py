@@ -31,15 +31,15 @@ _BLOCKED = {
 
 
 def queue_length_time_series(trace: Trace, ranks: Iterable[int] | None, origin_ns: int) -> dict[int, pd.DataFrame]:
-    """Return a frame for each rank that launches work; `ts` counts from `origin_ns`."""
+    """Return a frame for each rank that has device work with a known launch; `ts` counts from `origin_ns`."""
     chosen = trace.select(None if ranks is None else list(ranks))
     tables = chosen.map(queue_series)
     return {rank: _frame(chosen.ranks[rank], table, origin_ns) for rank, table in tables.items() if len(table)}
 
 
 def queue_length_summary(series: Mapping[int, pd.DataFrame]) -> pd.DataFrame:
-    """Return statistics of each stream's queue length, in which every row of `series` has the same weight."""
-    return explained(described(series, by="stream", value="queue_length"), "no rank launches work for a GPU")
+    """Return statistics of each stream's queue length, giving every row of `series` the same weight."""
+    return explained(described(series, by="stream", value="queue_length"), "no rank has GPU work with a known launch")
 
 
 def time_blocked(trace: Trace, series: Mapping[int, pd.DataFrame], max_queue_length: int) -> pd.DataFrame:
@@ -56,7 +56,7 @@ def time_blocked(trace: Trace, series: Mapping[int, pd.DataFrame], max_queue_len
     ]
     columns = zip(_BLOCKED.items(), zip(*rows, strict=True) if rows else [()] * len(_BLOCKED), strict=True)
     frame = pd.DataFrame({name: np.array(values, kind) for (name, kind), values in columns})
-    return explained(frame, f"no queue ever held {max_queue_length:,} launches")
+    return explained(frame, f"no queue reached a length of {max_queue_length:,} launches")
 
 
 def _frame(rank_trace: RankTrace, table: pl.DataFrame, origin: int) -> pd.DataFrame:
@@ -73,7 +73,7 @@ def _frame(rank_trace: RankTrace, table: pl.DataFrame, origin: int) -> pd.DataFr
         copy=False,
     )
     streams = frame["stream"].to_numpy()
-    is_sorted = bool((streams[1:] >= streams[:-1]).all())  # always true with one device
+    is_sorted = bool((streams[1:] >= streams[:-1]).all())  # always true if the rank uses only one device
     return frame if is_sorted else frame.iloc[np.argsort(streams, kind="stable")]
 
 
@@ -82,7 +82,7 @@ def _full_times(frame: pd.DataFrame, max_queue_length: int) -> dict[int, float]:
     keys = [frame[column].to_numpy() for column in _QUEUE]
     lasts = _last_of_queues(keys)
     queues = list(zip(*(key[lasts].tolist() for key in keys), strict=True))
-    if len(set(queues)) < len(queues):  # the rows of several queues are interleaved
+    if len(set(queues)) < len(queues):  # rows of different queues are interleaved
         together = np.argsort(frame.groupby(_QUEUE, sort=False).ngroup().to_numpy(), kind="stable")
         return _full_times(frame.iloc[together], max_queue_length)
     if not queues:

@@ -16,8 +16,11 @@ from hta.facade.results.show import show
 from hta.facade.trace.trace_view import TraceView
 
 StragglerMethod: TypeAlias = Callable[..., pd.Series]
-"""Receives the events of the steps as a frame with a column `rank`, the symbol table, the number of ranks to find and
-whether to show figures; returns a score for each rank."""
+"""A function that returns a score for each rank; ranks with the highest scores become candidates.
+
+It has four arguments: the events of the steps (a frame with a column `rank`), the symbol table, the number of ranks to
+find, and whether to show figures.
+"""
 
 
 def potential_stragglers(
@@ -28,7 +31,7 @@ def potential_stragglers(
     visualize: bool,
     method: StragglerMethod | None,
 ) -> list[int]:
-    """Return the ranks that others wait for, the worst first; see `TraceAnalysis`."""
+    """Return the ranks that other ranks wait for, the worst first; see `TraceAnalysis`."""
     count = max(1, num_candidates)
     chosen = _known_steps(view, profiler_steps)
     if method is None:

@@ -75,7 +75,7 @@ def _left_out(bars: int, events: int, rows: int, all_rows: int) -> str:
         shown.append(f"{rows:,} of {all_rows:,} rows")
     if bars < events:
         shown.append(f"the {bars:,} longest of {events:,} events")
-    return f"Shown: {', '.join(shown)}. Filter the events to see others." if shown else ""
+    return f"Shown: {', '.join(shown)}. Filter the events to see the hidden ones." if shown else ""
 
 
 def _traces(bars: pd.DataFrame, hovers: pd.DataFrame) -> list[go.Bar]:

@@ -43,7 +43,7 @@ _MICROSECONDS = {
 
 
 def kernels_with_annotations(view: TraceView, rank: int, *, expand_names: bool, shorten_names: bool) -> pd.DataFrame:
-    """Return a rank's device work with the annotation of each row; see `TraceAnalysis`."""
+    """Return a rank's device work and the annotation that each row belongs to; see `TraceAnalysis`."""
     rank_trace = view.trace.select([rank]).ranks[rank]
     frame = trace_frame(rank_trace, view.symbol_table, view.frame_origin_ns(rank), kinds=DEVICE_WORK_KINDS)
     annotations = annotation_of_work(rank_trace)
@@ -79,7 +79,7 @@ def annotation_breakdown(  # noqa: PLR0913 -- HTA's arguments
 
 
 def _expand(view: TraceView, frame: pd.DataFrame, annotations: npt.NDArray[Any], *, shorten_names: bool) -> None:
-    """Add names, categories and annotations as text; looks up each distinct value once."""
+    """Add columns with names, categories and annotations as text, looking up each distinct name and category once."""
     texts = view.symbol_table.get_sym_table()
     for column, shown in (("name", shorten_name if shorten_names else str), ("cat", str)):
         numbers, rows = np.unique(frame[column].to_numpy(), return_inverse=True)
@@ -99,7 +99,7 @@ def _matching(durations: Iterable[pl.DataFrame], patterns: Sequence[str] | None)
 
 
 def _with_others(group: pl.DataFrame, always: list[str], duration_ratio: float, num_kernels: int) -> pl.DataFrame:
-    """Return the rows of one rank, merging all rows after the cut-off into one, except those with names in `always`."""
+    """Return the longest annotations of a rank and those named in `always`, and combine all others into one row."""
     if len(group) <= num_kernels:
         return group[list(_STATISTICS)]
     ordered = group.sort(["total_ns", "name"], descending=[True, False])
@@ -110,7 +110,7 @@ def _with_others(group: pl.DataFrame, always: list[str], duration_ratio: float, 
 
 
 def _joined(rest: pl.DataFrame) -> pl.DataFrame:
-    """Combine the statistics of the merged annotations into statistics over all their calls."""
+    """Combine the statistics of several annotations into one row of statistics over all their calls."""
     counts, means, spreads = (rest[name].to_numpy() for name in ("call_count", "mean_ns", "std_ns"))
     count, total = int(counts.sum()), int(rest["total_ns"].sum())
     squares = ((counts - 1) * spreads**2 + counts * (means - total / count) ** 2).sum()
@@ -120,7 +120,7 @@ def _joined(rest: pl.DataFrame) -> pl.DataFrame:
 
 
 def _statistics(shown: Mapping[int, pl.DataFrame]) -> pd.DataFrame:
-    """Return one frame of all ranks, with names sorted within each rank."""
+    """Return one frame for all ranks, sorted by name within each rank."""
     table = pl.concat([table_of_rank.sort("name") for table_of_rank in shown.values()])
     return pd.DataFrame(
         {

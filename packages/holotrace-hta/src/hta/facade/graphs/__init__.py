@@ -1,4 +1,4 @@
-"""Critical paths and call stacks as HTA's objects.
+"""Critical paths and call stacks as objects, with HTA's interface.
 
 `graphs.<module>` imports the module on first use, so a script loads only the modules it uses.
 """

@@ -202,7 +202,7 @@ def parents_of(df: pd.DataFrame) -> pd.Series:
 
 
 def thread_nodes(parents: pd.Series, root_index: int, launched: Mapping[int, list[int]]) -> dict[int, CallStackNode]:
-    """Return the nodes of a thread; `parents` must list the events in order of their starts."""
+    """Return the nodes of a thread; `parents` must list the events in order of start time."""
     pairs = list(zip(parents.index.tolist(), parents.tolist(), strict=True))
     nodes = {root_index: CallStackNode()}
     nodes |= {index: CallStackNode(root_index if parent < 0 else parent) for index, parent in pairs}
