@@ -58,7 +58,9 @@ def test_captures_of_graphs_are_part_of_the_run_beside_them(write_trace: WriteTr
     listed = find_runs(tmp_path)
 
     assert [run.name for run in listed.runs] == ["alone/capture_traces", "serving"]
-    assert reasons(listed) == {"capture_traces": "captures of CUDA graphs; the traces beside this folder use them"}
+    assert reasons(listed) == {
+        "capture_traces": "captures of CUDA graphs; they are used when the traces beside this folder are opened"
+    }
 
 
 def test_spans_are_in_numeric_order(write_trace: WriteTrace, tmp_path) -> None:

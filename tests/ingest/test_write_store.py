@@ -573,7 +573,7 @@ def test_workers_that_do_not_see_the_store(tmp_path) -> None:
 def test_a_store_or_a_selection_cannot_be_stored(tmp_path) -> None:
     """Storing a store, or a selection of events, raises an error and creates no folder."""
     again = stored(gpu_job().build(), tmp_path)
-    with pytest.raises(InvalidOptionError, match="is already in a store; copy its folder"):
+    with pytest.raises(InvalidOptionError, match="comes from a store; to copy the store, copy its folder"):
         holotrace.write_store(again, tmp_path / "second.store")
     with pytest.raises(InvalidOptionError, match="has a selection of events"):
         holotrace.write_store(gpu_job().build().where(is_kernel), tmp_path / "second.store")

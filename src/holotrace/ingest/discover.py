@@ -88,7 +88,8 @@ _DERIVED_FILES = {
     re.compile(r"^overlaid_"): "a copy of a trace with a critical path or kernel sequences marked by an analysis",
 }
 _MEMORY_TIMELINE = re.compile(r'first element is "\[(-?\d+, [0-3], -?\d+, \d\]|\d{13,}, \d{13,})')
-"""Matches the description of a file from `export_memory_timeline`, which begins with a raw event or a chart's times."""
+"""Matches the reader's description of a file that `export_memory_timeline` wrote; such a file begins with a raw event
+or with the times of a chart."""
 
 _A_MEMORY_TIMELINE = (
     "a memory timeline (export_memory_timeline); open the trace of the same recording (export_chrome_trace), which also "
@@ -129,8 +130,8 @@ def discover(source: TraceSource, read_rank: ReadRank) -> JobFiles:
         return _from_list([address_text(path) for path in source], read_rank)
     path = address_text(source)
     location = located(path)
-    # Check for existence first, then for the type: in the other order, a folder that another process creates in between
-    # would be opened as a file.
+    # First check whether the path exists, then whether it is a folder. In the other order, another process could create
+    # the folder between the two checks, and the folder would be opened as a file.
     if path and _path_exists(location):
         return _from_folder(path, read_rank) if location.is_dir() else _from_list([path], read_rank)
     if glob.has_magic(path):
@@ -218,7 +219,7 @@ def traces_among(source: str, paths: list[str], read_rank: ReadRank) -> JobFiles
 
 
 def _without_captures(paths: list[str]) -> tuple[list[str], list[SkippedFile]]:
-    """Skip captures of CUDA graphs if there are also traces; without other traces, captures are opened as traces."""
+    """Skip captures of CUDA graphs if there are also other traces; if there are only captures, keep them as traces."""
     captures = [path for path in paths if is_capture_name(path)]
     traces = [path for path in paths if path not in set(captures)]
     if not captures or not any(map(is_or_was_a_trace, traces)):
@@ -380,7 +381,7 @@ def _shared_rank(rank: int, first: str, second: str) -> str:
 
 
 def nothing_there(path: str) -> str:
-    """Return the message for a path that does not exist, with similar names or the content of its folder."""
+    """Return the message for a path that does not exist; it suggests a similar name or lists the parent folder."""
     if not path.strip():
         return f"{path!r} is not a path; name a trace file or a folder of trace files"
     if glob.has_magic(path):

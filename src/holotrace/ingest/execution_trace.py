@@ -43,7 +43,7 @@ class ExecutionTrace(EqualByContent):
         record_function_id  int64  identifies the operator in the profiler trace; null if not recorded
         parent              int64  node_id of the enclosing node; null if not recorded
         operator_schema     str    `aten::empty.memory_format(SymInt[] size, …)`; empty if the node is not an operator
-        sequence_number     int64  the same in a forward operator and its backward operators; null if not recorded
+        sequence_number     int64  shared by a forward operator and its backward operators; null if not recorded
         thread              int64  PyTorch's number for the thread; null if not recorded
         input_shapes, input_types, output_shapes, output_types  str  JSON lists
     """

@@ -15,8 +15,8 @@ from holotrace.store.health import Finding, state_of
 from holotrace.store.trace import RankTrace, Trace
 
 RankOrigin = Literal["distributedInfo", "file name", "collectives", "given or next free number"]
-"""How the number of a rank was determined; the last value means that the caller chose the number, or that it was the
-next free one."""
+"""How the rank of a file was determined; with the last value, the caller chose the rank, or the file got the next free
+number."""
 
 State = Literal["clean", "repaired", "with losses", "unreadable"]
 
@@ -87,7 +87,7 @@ def _of_readable(rank_trace: RankTrace) -> FileHealth:
 
 
 def _origin(rank_trace: RankTrace, header: Header | None) -> RankOrigin:
-    """Return the source of this rank: the first that contains it, in the order of `holotrace.ingest.discover`."""
+    """Return how the rank was determined; the order of the checks is that of `holotrace.ingest.discover`."""
     rank = rank_trace.rank
     if header is not None and header.rank == rank:
         return "distributedInfo"

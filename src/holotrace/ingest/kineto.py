@@ -145,7 +145,7 @@ def _frames(tables: dict[str, Any]) -> dict[str, pl.DataFrame]:
 
 @contextmanager
 def _errors_of(path: str | Location, *, is_kept: bool = False) -> Iterator[None]:
-    """Turn errors of the native reader into errors of holotrace; `is_kept` says whether the tables go into a cache."""
+    """Turn errors of the native reader into errors of holotrace; `is_kept`: the tables go into a cache."""
     try:
         yield
     except HolotraceError:
@@ -167,7 +167,8 @@ def _errors_of(path: str | Location, *, is_kept: bool = False) -> Iterator[None]
 def _shown_on(progress: Progress, source: Path | RemoteStream) -> Iterator[Callable[[int, int], None]]:
     """Yield the callback that reports progress.
 
-    The reader gets a callback even if nothing is displayed, because Python handles Ctrl-C only while the callback runs.
+    The reader gets a callback even if nothing is displayed: while the native code reads, Python can handle Ctrl-C only
+    in this callback.
     """
     shown = 0
 

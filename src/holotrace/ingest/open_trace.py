@@ -44,13 +44,13 @@ def open_trace(  # noqa: PLR0913 -- one argument per option
             `holotrace.write_store`; paths may be URLs such as `s3://bucket/job`. For a finished
             `torch.profiler.profile`, its last recording is opened.
         ranks: open only these ranks.
-        capture: recordings that show which operators launched the kernels of CUDA and HIP graphs: files or folders with
+        capture: files or folders that show which operators launched the kernels of CUDA and HIP graphs. They contain
             the trace of a capture, the trace of the same step without graphs, or annotations by graph node id. By
             default, the recordings that vLLM and SGLang write next to a local trace are used; with an empty list, none
             are used.
         cache: where to keep the tables. True: in the user's cache folder, or in HOLOTRACE_CACHE_DIR if set; "beside":
             in `.holotrace_cache` beside the trace; a `pathlib.Path`: in this folder; the URL of a folder: in this
-            folder, which several machines can share, and in the user's cache folder; False: only in memory.
+            folder, which several machines can share, and also in the user's cache folder; False: only in memory.
         progress: receives progress updates; by default a bar in a notebook, and nothing elsewhere.
         on_error: what to do if a rank cannot be read, or processing it fails: "fail" raises the error; "skip" logs the
             error, adds it to the findings and continues with the other ranks.
@@ -58,7 +58,7 @@ def open_trace(  # noqa: PLR0913 -- one argument per option
     Raises:
         TraceNotFoundError: there is no trace; the message lists the files that exist.
         NotATraceError: a file that was named explicitly (alone, in a list or in a dict) is not a profiler trace.
-        UnreadableTraceError: a file cannot be read; for URLs its subclass UnreachableError.
+        UnreadableTraceError: a file cannot be read; if a URL cannot be reached, the subclass UnreachableError.
         DuplicateRankError: two files of a list have the same rank.
         UnknownRankError: a rank in `ranks` does not exist.
         InvalidOptionError: the profiler is still running, has recorded nothing, or was already exported.

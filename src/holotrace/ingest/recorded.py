@@ -22,7 +22,7 @@ class Profiler(Protocol):
 def export(profiler: Profiler) -> str:
     """Write a profiler's recording to a temporary file and return its path.
 
-    The file has its own folder; `keep_while_used` deletes both.
+    The file has its own folder; `keep_while_used` deletes the file and the folder.
 
     Raises:
         InvalidOptionError: the profiler is still running, has recorded nothing, or was already exported.

@@ -31,10 +31,10 @@ from holotrace.store.cache import CacheOption
 from holotrace.store.store_files import STORE_MANIFEST
 from holotrace.store.trace import SkippedFile, Trace
 
-_CAPTURES = "captures of CUDA graphs; the traces beside this folder use them"
+_CAPTURES = "captures of CUDA graphs; they are used when the traces beside this folder are opened"
 _MOST_NAMED = 4
 _DIGITS_OF_A_TIME = {10, 13, 16, 19}
-"""Possible numbers of digits of a time: Unix time in s, ms, µs or ns."""
+"""How many digits a Unix time in s, ms, µs or ns has; a number of any other length is not a time."""
 
 _State: TypeAlias = tuple[int, int, int | str]
 """Size, time of the last change, and inode or version of a file; if all are equal, the file has not changed."""
@@ -374,10 +374,11 @@ def _in_span(recording: Recording, span: int) -> Recording:
 
 
 def _spans_by_time(workers: list[list[Recording]]) -> Callable[[Recording], int] | None:
-    """Return a function that finds a recording's span by time; None if span n contains each worker's n-th recording.
+    """Return a function that finds the span of a recording by its time, or None if time is not used.
 
-    A span contains the recordings that begin soon after its first recording. "Soon" means less than half the shortest
-    interval between two recordings of one worker, so no worker has two recordings in a span.
+    Without times, span n contains the n-th recording of each worker. With times, a span contains the recordings that
+    begin soon after its first recording. "Soon" means less than half the shortest interval between two recordings of
+    one worker, so no worker has two recordings in a span.
     """
     times = [[_time_ns(file) for file in files] for files in workers]
     shortest = min((later - earlier for worker in times for earlier, later in pairwise(worker)), default=0)

@@ -41,9 +41,9 @@ def other_writer(rank_trace: RankTrace) -> str:
 
 
 def other_writer_text(writer: str) -> str:
-    """Return the end of a sentence: which program wrote the file, and which data are missing."""
+    """Return the words after "The file was": they name the program that wrote it and the data that are missing."""
     if writer == "Ascend's profiler":
-        return f"written by {writer}, not by PyTorch's: its operators are read, but its device work is not"
+        return f"written by {writer}, not by PyTorch's profiler: the operators are read, but not the work on the device"
     return (
         f"written by {writer}, not by PyTorch's profiler: without PyTorch's operators, kernels and steps, only the timeline, "
         "sql and export can show its events"

@@ -44,7 +44,7 @@ class Ingested:
 
     store      address of the store
     written    ranks that were written
-    unchanged  ranks that were not written, because the store already contained them, read from identical files
+    unchanged  ranks that were not written, because their files have not changed since the store was written
     contents   everything that the store contains now
 
     >>> import holotrace
@@ -142,10 +142,10 @@ def _expect_room(store: Location) -> None:
 def _trace_file(rank_trace: RankTrace) -> TraceFile:
     """Return the trace file of a rank; raise an error if the rank is from a store or has a selection of events."""
     if not isinstance(rank_trace.file, TraceFile):
-        message = f"rank {rank_trace.rank} is already in a store; copy its folder"
+        message = f"rank {rank_trace.rank} comes from a store; to copy the store, copy its folder"
         raise InvalidOptionError(message)
     if rank_trace.has_selections:
-        message = "a store needs complete traces, but this one has a selection of events; write it without a selection"
+        message = "a store needs complete traces, but this trace has a selection of events; write the trace without it"
         raise InvalidOptionError(message)
     return rank_trace.file
 
@@ -166,7 +166,7 @@ def _unchanged(rank_trace: RankTrace, store: Location) -> StoredRank | None:
 def _write(rank_trace: RankTrace, run: Writing) -> StoredRank:
     """Write a rank; if its cache entry is damaged, read the trace itself again."""
     store = run.store
-    # The caller has created the store. A worker that does not see it uses another file system.
+    # The caller has already created the store. If this worker does not see it, they do not share a file system.
     if not is_store(store):
         message = f"a worker on {node()} does not see {store}; name a folder that all machines share, or a URL"
         raise InvalidOptionError(message)

@@ -46,8 +46,8 @@ _FIRST_PAUSE_OF_AZURE_S = 1
 _one_at_a_time = threading.Lock()
 _TALKATIVE = ("fsspec", "s3fs", "gcsfs", "adlfs", "azure", "aiobotocore", "botocore")
 _TRIES_OF_HADOOP = "6"
-"""How often to try a NameNode that does not answer: 6 tries take 15 seconds; Hadoop's default of 15 tries takes
-minutes."""
+"""How many times to try a NameNode that does not answer; 6 tries take 15 seconds, but Hadoop's default of 15 tries
+takes minutes."""
 
 _MOST_FILESYSTEMS = 64
 
@@ -73,7 +73,7 @@ def opened_filesystem(url: str, secret: Secret) -> tuple[AbstractFileSystem, str
     environment = tuple((name, value) for name, value in os.environ.items() if name.startswith(_VARIABLES))
     is_signed = bool(secret.query) and translated(url).startswith("http")
     with_query = f"{url}?{secret.query}" if is_signed else url
-    with _one_at_a_time:  # so that all threads share one file system per bucket, with its connections
+    with _one_at_a_time:  # so that all threads share one file system, and its connections, per bucket
         filesystem = _filesystem(_root(url), Secret(user=secret.user) if is_signed else secret, environment)
     return filesystem, str(filesystem._strip_protocol(translated(with_query.partition("::")[0])))  # noqa: SLF001 -- fsspec has no public function for this
 
@@ -94,7 +94,7 @@ def _filesystem(root: str, secret: Secret, environment: _Environment) -> Abstrac
     import fsspec  # noqa: PLC0415 -- not needed for local paths
 
     with_user = root.replace("://", f"://{secret.user}", 1)
-    for name in _TALKATIVE:  # our one-line error already says what these libraries would log
+    for name in _TALKATIVE:  # the errors that we raise already say what these libraries would log
         logging.getLogger(name).addHandler(logging.NullHandler())
     options = _options(root, scheme, secret, dict(environment))
     if scheme not in HADOOP:

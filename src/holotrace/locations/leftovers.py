@@ -18,7 +18,7 @@ from platform import node
 _WRITER = re.compile(r"(?:(?P<machine>[0-9a-f]{8})-)?(?P<process>\d{1,9})-[0-9a-f]+")
 _NAME = re.compile(rf"(?:\.tmp-|holotrace-(?:sql-)?|\..*\.){_WRITER.pattern}(?:\.tmp)?", re.DOTALL)
 _OF_ANOTHER_MACHINE_AFTER_S = 86_400
-"""A temporary file of another machine is considered left behind if it has not changed for this number of seconds."""
+"""A temporary file that another machine wrote is considered left behind if it has not changed for this many seconds."""
 
 
 def writer() -> str:
@@ -32,12 +32,12 @@ def temporary_name() -> str:
 
 
 def draft_name(name: str) -> str:
-    """Return a unique hidden name for a file that will be renamed to `name`."""
+    """Return a unique hidden name for a draft: a file that will be renamed to `name` when complete."""
     return f".{name}.{writer()}.tmp"
 
 
 def drafts_of(path: Path) -> list[Path]:
-    """Return all drafts of a file, finished or not, from any process."""
+    """Return all files that any process made with `draft_name` for this path, finished or not."""
     prefix = f".{path.name}."
     try:
         with os.scandir(path.parent) as entries:
@@ -53,7 +53,11 @@ def is_temporary(path: Path) -> bool:
 
 
 def is_left_behind(path: Path) -> bool:
-    """Return whether the writer has ended or, if it ran on another machine, has not changed the path for a day."""
+    """Return whether a path is a temporary file or folder that its writer no longer needs.
+
+    If the name identifies this machine, the writing process must have ended. If the name identifies another machine,
+    the path must not have changed for a day. If the name identifies no machine, both conditions must hold.
+    """
     match = _NAME.fullmatch(path.name)
     if match is None:
         return False
@@ -94,14 +98,17 @@ def scratch_folder(what: str = "") -> Iterator[Path]:
 
 @functools.cache
 def _sweep_scratch(around: Path) -> None:
-    """Remove leftovers in the folder `around`, once per process."""
+    """Remove folders that killed processes left behind in the folder `around`; runs once per process."""
     with suppress(OSError):
         remove_left_behind(list(around.glob("holotrace-*")))
 
 
 @functools.cache
 def _machine() -> str:
-    """Return an id of this machine, boot and container; processes with the same id see each other's process ids."""
+    """Return an id of this machine, boot and container.
+
+    If two processes have the same id, each can check whether the other is still running.
+    """
     parts = [node()]
     with suppress(OSError):
         parts.append(Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii"))

@@ -56,7 +56,7 @@ class _Source(Protocol):
     """Fetches the bytes from `start` to `end`, or fewer if the file or the connection ends early."""
 
     at_once: int
-    """Maximum number of calls of `fetch` at the same time."""
+    """Maximum number of concurrent calls to `fetch`."""
 
     def fetch(self, start: int, end: int) -> bytes: ...
 
@@ -158,7 +158,7 @@ class RemoteBytes:
 
     @property
     def at_once(self) -> int:
-        """Maximum number of calls of `fetch` at the same time."""
+        """Maximum number of concurrent calls to `fetch`."""
         return self._source.at_once
 
     def fetch(self, start: int, end: int) -> bytes:

@@ -1,13 +1,13 @@
 """Simulate a job's collectives on many hosts with known clocks; the calls are already matched across ranks.
 
-Only calls are simulated, so a simulation of thousands of ranks takes only a second. Before each operation that a rank
-calls, it computes for a random time. The kind of operation determines what its ranks wait for; `transfer` is a random
-time:
+Only calls are simulated, so a simulation of thousands of ranks takes only a second. A rank computes for a
+random time before each operation that it calls. The kind of operation determines what its ranks wait for; `transfer`
+is a random time:
 
     all_reduce, all_gather, reduce_scatter   all ranks leave together, `transfer` after the last rank has entered
     broadcast                                each rank leaves `transfer` after both it and the root have entered
     send, recv                               the sender does not wait; the receiver leaves `transfer` after both entered
-    all_to_all with unequal sizes            no rank waits, as if no rank needed data from others
+    all_to_all with unequal sizes            each rank leaves `transfer` after it has entered; no rank waits
 """
 
 from __future__ import annotations
@@ -22,9 +22,11 @@ import polars as pl
 from holotrace.testing.job_plan import BEGIN_NS, HostClock
 
 Topology: TypeAlias = Literal["world", "grid", "chain"]
-"""Which hosts communicate. `grid`: the hosts in each row and each column of a grid, and all hosts in broadcasts and
-all-to-alls; `world`: as in `grid`, with an additional all-reduce among all hosts; `chain`: only pairs of neighbouring
-hosts."""
+"""Which hosts communicate.
+
+`grid`: the hosts form a grid. The hosts of a row all-reduce, the hosts of a column reduce-scatter, neighbouring hosts
+send and receive, and all hosts take part in broadcasts and all-to-alls. `world`: as in `grid`, with an additional
+all-reduce among all hosts. `chain`: only pairs of neighbouring hosts communicate."""
 
 CALL_SCHEMA = {
     "rank": pl.Int32,
@@ -35,7 +37,7 @@ CALL_SCHEMA = {
     "in_bytes": pl.Int64,
     "out_bytes": pl.Int64,
 }
-"""The columns of matched calls; `instance` is the same on all ranks of an operation."""
+"""The columns of matched calls; all calls that belong to one operation of a group have the same `instance`."""
 
 _TOPOLOGIES: tuple[Topology, ...] = ("world", "grid", "chain")
 _MANY_HOSTS = 32
@@ -106,8 +108,9 @@ class JobCalls(NamedTuple):
     calls        the calls with the columns of `CALL_SCHEMA`, sorted by rank and start
     hosts        name of the host of each rank
     clocks       clock of each host
-    shortest_ns  the shortest true time from the last start to the first end, among the operations that ranks of several
-                 hosts leave together; no collective can bound the error of a clock more tightly
+    shortest_ns  the shortest true time from the last rank's start to the first rank's end, over all collectives that
+                 span several hosts and that all ranks leave together; no collective can bound the error of a clock
+                 more tightly than this time
     """
 
     calls: pl.DataFrame
@@ -171,7 +174,7 @@ class _Course:
         self.shortest_ns = np.iinfo(np.int64).max
 
     def perform(self, number: int) -> None:
-        """Make the ranks of the next operation compute, then call it."""
+        """Let each rank that takes part in the next operation compute, and then call the operation."""
         kinds = _KINDS[self.options.topology]
         family, layout = kinds[number % len(kinds)]
         group = _groups(layout, self.host, self.rank % self.options.ranks_per_host, number // len(kinds))
@@ -240,7 +243,7 @@ def _all_wait(group: _Int64, start: _Int64, transfer: _Int64) -> _Int64:
 
 
 def _wait_for_first(group: _Int64, start: _Int64, transfer: _Int64) -> _Int64:
-    """Return when each rank leaves if it waits only for the first rank of its group, which is the root or sender."""
+    """Return when each rank leaves if it waits only for the first rank of its group (the root or the sender)."""
     root = np.zeros(int(group.max()) + 1, np.int64)
     root[group[_is_first(group)]] = start[_is_first(group)]
     end: _Int64 = np.maximum(root[group], start) + transfer

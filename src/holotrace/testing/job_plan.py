@@ -124,7 +124,7 @@ class PlannedWork:
 
 @dataclass(frozen=True)
 class PlannedCall:
-    """A host operation; `spans` are the start and end of each of its operators, outermost first."""
+    """A host operation; `spans` contains the start and end of each of its operators, outermost first."""
 
     call: Call
     step: int
@@ -237,7 +237,7 @@ class _Machine:
         self._extra_ns = options.extra_ns_per_computation(rank)
 
     def play_until_gradients(self, number: int, step: TrainingStep) -> list[PlannedWork]:
-        """Simulate a step up to the launch of the last all-reduce; return the all-reduces, to be simulated later."""
+        """Simulate a step up to the launch of the last all-reduce; return the all-reduces, which run later."""
         self._step, self._step_start_ns = number, self._host_ns
         self._annotated("enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__", ())
         self._annotated("Optimizer.zero_grad#AdamW.zero_grad", step.load)
@@ -290,7 +290,7 @@ class _Machine:
         return planned
 
     def _launch(self, call: Call, thread: Thread) -> tuple[PlannedWork, ...]:
-        """Advance the host through a call: its operators, and the launches of its device work."""
+        """Run the operators of a call on the host, and launch the device work of the call."""
         starts = [self._pass_time(OPERATOR_NS) for _ in call.operators]
         self._pass_time(OPERATOR_NS)
         works = tuple(self._launch_one(work) for work in call.works)
@@ -344,5 +344,5 @@ class _Meeting:
         self.held.append(PlannedCollective(parts[0].work.collective.name, group, members, sequence, starts, end_ns))
 
     def _arrive(self, rank: int, part: PlannedWork) -> None:
-        """Delay a rank's start of a collective until the previous collective on the same stream has ended."""
+        """Make a collective start on a rank only after the previous collective on the same stream has ended."""
         part.start_ns = max(part.start_ns, self._machines[rank].free_ns[part.work.stream] + STREAM_GAP_NS)

@@ -141,7 +141,7 @@ def job_truth(plan: JobPlan, files: list[tuple[str, str]]) -> JobTruth:
 
 
 def shown_works(rank_plan: RankPlan) -> list[ShownWork]:
-    """Return the device work of a rank on its own clock, sorted by start."""
+    """Return the device work of a rank, sorted by start, with times on the clock of the rank's host."""
     shows = rank_plan.clock.shows
     works = [
         ShownWork(
@@ -157,7 +157,7 @@ def shown_works(rank_plan: RankPlan) -> list[ShownWork]:
 
 
 def state_lengths(works: Iterable[ShownWork]) -> Counter[frozenset[str]]:
-    """Return how long each set of kinds of work ran at the same time; the empty set means idle time between work.
+    """Return, for each set of kinds of work, how long exactly these kinds ran; the empty set means idle time.
 
     The set of running work changes only when work starts or ends, so it is enough to update a count of the running
     work of each kind at these times.
@@ -176,8 +176,8 @@ def state_lengths(works: Iterable[ShownWork]) -> Counter[frozenset[str]]:
 def idle_split(works: Iterable[ShownWork]) -> dict[str, int]:
     """Split the idle time of each gap at the launch of the work that ends the gap.
 
-    The part before the launch is `host_wait`. The part after it is `kernel_wait` if it is shorter than GAP_THRESHOLD_NS,
-    otherwise `other`.
+    The part before the launch is `host_wait`. The part after the launch is `kernel_wait` if it is shorter than
+    GAP_THRESHOLD_NS, otherwise `other`.
     """
     split = {"host_wait": 0, "kernel_wait": 0, "other": 0}
     free_ns = None

@@ -59,7 +59,10 @@ class Communication:
             self.recorder.wait(COMPUTE, DATA)
 
     def exchange_tokens(self, rows: int, *, to_experts: bool) -> None:
-        """Send tokens to the ranks of their experts, or the results back; this rank's experts receive `rows` tokens."""
+        """Send tokens to the ranks of their experts, or send the results back.
+
+        The experts on this rank receive `rows` tokens.
+        """
         options = self.options
         sizes = (options.tokens, rows) if to_experts else (rows, options.tokens)
         duration_ns = self._transfer_ns(max(sizes) * options.hidden * options.element_bytes, options.ranks) / 2

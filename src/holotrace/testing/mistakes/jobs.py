@@ -47,7 +47,7 @@ class TrainingJob:
 
     @cached_property
     def times_ns(self) -> npt.NDArray[np.int64]:
-        """The time of each point in the simulated `Course`."""
+        """The time of each point of the job's `Course`, in nanoseconds."""
         return self._course.times()
 
     @cached_property

@@ -27,7 +27,7 @@ class Network:
 
     @property
     def users(self) -> Tensor:
-        """The table `users` of the second embedding; each step reads only a few of its rows."""
+        """The weights of the second embedding, a table of users; each step reads only a few of its rows."""
         rows = self.amount("dense_embedding_gradients") or self.options.remedies.get("sparse_gradients", 0)
         return Tensor((int(rows), _USER_WIDTH))
 

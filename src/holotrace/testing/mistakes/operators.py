@@ -284,7 +284,7 @@ class Operators:
             self.recorder.launch(gamma)
 
     def attention(self, query: Tensor) -> Tensor:
-        """Compute attention with a fused kernel; the query is batch x heads x sequence x width."""
+        """Compute attention with a fused kernel; the query has the shape batch x heads x sequence x width."""
         inputs = (query, query, query, None, 0.0, True)
         flops = 4 * query.elements * query.dims[-2] / 2
         name, backend = ("efficient", _EFFICIENT_FLOAT) if not self.options.is_half else _FUSED[self.gpu.capability[0]]
@@ -417,7 +417,7 @@ class Operators:
         self._kept.clear()
 
     def backward(self, before: Callable[[], None] | None = None) -> None:
-        """Compute the gradients of all recorded nodes on the autograd thread; `before` runs before each node."""
+        """Compute the gradients of all recorded nodes on the autograd thread; call `before` before each node."""
         recorder = self.recorder
         recorder.spend(15_000)
         recorder.thread = BACKWARD
@@ -464,14 +464,14 @@ class Operators:
     def recorded(self, name: str, gradient: Callable[[], None]) -> Iterator[int | None]:
         """Add a node to the backward graph, and yield its sequence number.
 
-        Without a name, or in `no_grad`, add no node and yield None.
+        If the name is empty, or inside `no_grad`, add no node and yield None.
         """
         if not name or not self._tracks:
             yield None
             return
         number, place = next(self._sequence), len(self.recorder.rows)
         yield number
-        forward = self.recorder.rows[place].start  # the operator's row, which precedes the rows inside it
+        forward = self.recorder.rows[place].start  # `range` has inserted the operator's row here
         self._tape.append(_Node(name, number, forward, gradient, self.recorder.replica))
 
 

@@ -37,7 +37,7 @@ class JobOptions:
     uneven           how much a rank's work in a step can differ from the mean over all ranks, as a fraction of the mean
     jitter           largest random change of each duration, as a fraction of the duration
     mistakes         the planted mistakes by name, each with an amount (a time in ns, a count or a fraction)
-    mistake_rank     the only rank with the mistakes; None if all ranks have them
+    mistake_rank     the only rank that makes the mistakes; None if all ranks make them
     remedies         good practices that most jobs lack, by name, with amounts as in `mistakes`
     """
 

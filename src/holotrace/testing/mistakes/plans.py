@@ -95,12 +95,12 @@ def _first_costly(rule: str, jobs: Iterable[tuple[JobOptions, JobOptions]], shar
     for planted, healthy in jobs:
         if step_ns_of(planted) >= (1 + share) * step_ns_of(healthy):
             return Pair(rule, planted, healthy)
-    message = f"in no job does {rule} cost {share:.0%} of the step"
+    message = f"{rule} costs less than {share:.0%} of the healthy step in every job"
     raise AssertionError(message)
 
 
 def _lasting(rule: str, job: JobOptions, dice: random.Random) -> Pair:
-    """Plant longer and longer delays of the host until one costs enough.
+    """Plant longer and longer delays of the host until a delay costs a randomly drawn fraction of the step.
 
     While the host is far ahead of the device, small delays do not make the step longer.
     """
@@ -132,7 +132,10 @@ def _counted(*amounts: float, shares: tuple[float, ...] = _DRAWN_SHARES) -> _Pla
 
 
 def _once(rule: str, job: JobOptions, _: random.Random) -> Pair:
-    """Plant a mistake whose size cannot be chosen; if it costs too little, use smaller jobs, which it slows more."""
+    """Plant a mistake whose size cannot be chosen.
+
+    If the mistake costs too little, use a smaller job, in which it costs a larger fraction of the step.
+    """
     fewer_tokens = replace(job, tokens=job.tokens // 2, vocabulary=8_000)
     narrower = replace(fewer_tokens, hidden=job.hidden // 2)
     smaller = (job, replace(job, hidden=job.hidden // 2), fewer_tokens, narrower)
@@ -250,7 +253,7 @@ def _anomalous(rule: str, job: JobOptions, dice: random.Random) -> Pair:
 
 
 def _validating(rule: str, job: JobOptions, dice: random.Random) -> Pair:
-    """Add a validation of one to three batches, without gradients, to each step of a job without a GPU."""
+    """In a job without a GPU, end each step with a validation of one to three batches that computes no gradients."""
     job = replace(_on_cpu(job, dice), stacks=dice.random() < 1 / 2)
     return Pair(rule, job.with_mistake(rule, dice.choice((1, 2, 3))), job)
 
@@ -277,7 +280,7 @@ def _many_collectives(rule: str, job: JobOptions, dice: random.Random) -> Pair:
 
 
 def _launch_bound(rule: str, job: JobOptions, dice: random.Random) -> Pair:
-    """Run a small model on a slow processor; in the healthy job, the host takes almost no time, as with a CUDA graph.
+    """Run a small model on a slow processor; in the healthy job, the host needs almost no time, as with a CUDA graph.
 
     The processor must be too slow even if Python functions are not recorded. Otherwise, recording them
     would itself be the mistake.
@@ -325,7 +328,7 @@ def _in_turn(rule: str, job: JobOptions, dice: random.Random) -> Pair:
 
 
 def _with_branches(job: JobOptions, dice: random.Random) -> JobOptions:
-    """Add two branches that more overlap would not speed up.
+    """Add two branches that would not finish earlier if they overlapped more.
 
     They already overlap on two streams, or each of them fills the device, or they depend on each other's results.
     """
@@ -531,7 +534,7 @@ _REMEDIES: dict[str, Callable[[JobOptions], JobOptions]] = {
     "exposed_communication": lambda job: replace(job, link_gb_per_s=100_000, link_latency_ns=0),
     "exposed_on_one_rank": lambda job: replace(job, link_gb_per_s=100_000, link_latency_ns=0),
 }
-"""Remedies for causes that even a job without a planted mistake may have."""
+"""Remedies for causes that a job can have even if no mistake was planted in it."""
 
 
 def remedied(job: JobOptions, rule: str) -> JobOptions | None:

@@ -47,7 +47,7 @@ _CALLS = {"cudaLaunchKernel": 211, "cuLaunchKernelEx": 652, "cudaLaunchKernelExC
 
 
 class Row(NamedTuple):
-    """An event between two points of the simulation, `start` and `end`; `stream` is None on the host."""
+    """An event from the point `start` to the point `end` of the `Course`; `stream` is None for events on the host."""
 
     category: str
     name: str
@@ -150,7 +150,7 @@ class Recorder:
 
     @contextmanager
     def function(self, name: str) -> Iterator[None]:
-        """Record a Python function or module around the `with` block; without `stacks`, only spend time."""
+        """Record a Python function or module around the `with` block; without `stacks`, only take up host time."""
         self.spend(1_200 + self.amount("python_overhead"))
         self._profiled(_PROFILED_FUNCTION_NS)
         if not self.options.stacks:
@@ -340,7 +340,7 @@ class Recorder:
         return self.amount("first_calls")
 
     def _call(self, duration_ns: float, loading_ns: float = 0.0) -> tuple[int, int, int]:
-        """Make a call; return its correlation, its start, and the earliest start of the work that it launches."""
+        """Make a call; return its correlation ID, its start, and the earliest start of the work that it launches."""
         self.spend(400)
         start = self.host
         self._profiled(_PROFILED_RANGE_NS)
@@ -401,7 +401,7 @@ _NCCL = {
 
 
 def events(recorder: Recorder, times_ns: Sequence[int]) -> Iterator[Event]:
-    """Yield the events of a rank as the profiler writes them; `times_ns` are the times of the simulation's points."""
+    """Yield the events of a rank as the profiler writes them; `times_ns` has the time of each point of the `Course`."""
     process = 4_000 + 73 * recorder.rank
     for row in recorder.rows:
         device, stream = divmod(row.stream or 0, _NEXT_DEVICE)

@@ -56,8 +56,8 @@ class Trace(TraceView):
     """The traces of a job, opened without a `TraceAnalysis`.
 
     Reads files when a frame or an analysis first needs them, so frames are available even before `parse_traces`.
-    `load_traces` drops the last step. Times count from the first event of the job. Only after `parse_traces` and before
-    `align_and_filter_trace`, frames contain the times from their files.
+    `load_traces` drops the last step. Times count from the first event of the job. Frames contain the times
+    from their files only after `parse_traces` and before `align_and_filter_trace`.
 
     Args:
         trace_files: `{rank: file}`, or a list of files; by default all traces of the folder. Pass `{}` to open

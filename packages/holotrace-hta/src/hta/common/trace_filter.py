@@ -188,7 +188,7 @@ ZeroDurationFilter = _LastingFilter()
 
 
 class GPUKernelFilter(Filter):
-    """Keep device events: rows with a stream and, if given the symbol table, event and context synchronisations."""
+    """Keep device events: rows with a stream; with a symbol table, also event and context synchronisations."""
 
     def __call__(self, df: pd.DataFrame, symbol_table: TraceSymbolTable | None = None) -> pd.DataFrame:
         """Return the matching rows."""

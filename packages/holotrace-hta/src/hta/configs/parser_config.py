@@ -231,7 +231,7 @@ class ParserConfig:
 
     @classmethod
     def enable_communication_args(cls, cfg: ParserConfig | None = None, version: YamlVersion = v1_0_0) -> ParserConfig:
-        """Add the args of collectives to `cfg` (by default, to a new default configuration), and return it."""
+        """Add the args of collectives to `cfg`, by default a new configuration with the default columns; return it."""
         extended = cls.get_versioned_cfg(version) if cfg is None else cfg
         extended.add_args(cls.ARGS_COMMUNICATION)
         return extended
