@@ -547,7 +547,7 @@ def test_attention_of_vllm_equals_tracelens(real_traces: Path, goldens: Path) ->
 
 
 def test_generation_of_transformers_is_found_by_its_module() -> None:
-    """The recorded Llama reads 4 prompts of 128 tokens and generates 3 tokens for each; the host bounds every step."""
+    """The recorded Llama reads 4 prompts of 128 tokens and generates 3 tokens for each; every step is host-bound."""
     result = inference(holotrace.open_trace(EXAMPLES / "generation-llama", cache=False))
     columns = ("engine", "found_by", "kind", "request_count", "token_count", "bound")
     common = ("transformers", "module")

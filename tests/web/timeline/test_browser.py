@@ -347,7 +347,7 @@ def test_a_click_on_a_table_goes_to_the_timeline(url, browser) -> None:
 
 @pytest.mark.slow
 def test_a_row_about_one_event_leads_to_that_event(url, browser) -> None:
-    """The link of a critical-path segment selects exactly the segment's event, not another event with its name."""
+    """The link of a critical-path segment selects exactly the segment's event, not another event with the same name."""
     with visit(browser, url.replace("view=timeline", "view=critical_path")) as seen:
         table = seen.page.locator("#page section.holotrace-table", has_text="The longest segments of each path")
         row = table.locator(".ag-center-cols-container .ag-row").first

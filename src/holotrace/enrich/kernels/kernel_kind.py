@@ -106,7 +106,7 @@ RULES: tuple[Rule, ...] = (
     Rule(
         r"^(cncl|mccl|bkcl|ixccl|eccl)([A-Z_]|::)",
         _COMMUNICATION,
-        "communication libraries of other devices, which have the same names as PyTorch's backends for these devices; "
+        "communication libraries for other devices; each is named like PyTorch's backend for its device; "
         "https://docs.pytorch.org/docs/stable/distributed.html#third-party-backends",
     ),
     Rule(

@@ -129,7 +129,7 @@ def test_calls_at_different_times_belong_to_no_group() -> None:
 def _lock_step(arrival_us: float, *, is_whole_job: bool, seed: int):
     """Return 20 calls, made by two groups in lock step or by the whole job; ranks arrive about `arrival_us` apart.
 
-    A transfer takes 15 µs, and ends are up to about a microsecond apart.
+    A transfer takes 15 µs; its ends on the ranks are up to about a microsecond apart.
     """
     dice = np.random.default_rng(seed)
     calls: list[list[dict[str, object]]] = [[] for _ in range(4)]

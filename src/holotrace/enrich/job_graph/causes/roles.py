@@ -94,7 +94,9 @@ def main_causes(per_cause: pl.DataFrame) -> pl.DataFrame:
 
 
 def largest_causes(per_cause: pl.DataFrame) -> pl.DataFrame:
-    """Return the largest cause of each rank; the costs of a function or operator are summed over all modules.
+    """Return, for each rank, the largest cause of the waiting that it causes.
+
+    The costs of a function or operator are summed over all modules.
 
     If a rank's own work explains at least half of the waiting that the rank causes, other causes (`NOT_OWN`, such as
     slow transfers) are ignored. If the cost of a user function is spread over several causes that each make up less
