@@ -6,8 +6,8 @@
 `--real` makes a job from copies of one trace, each with its own rank, and runs the cross-rank analyses, reading each
 rank once. The baseline is one rank in one process with one thread; jobs of growing size then run in worker processes.
 `--synthetic` does the same with a simulated job of thousands of small ranks, first with an empty and then with a filled
-cache. Every row comes from a separate process. CPU seconds (user and system) include the workers; only the baseline
-excludes imports.
+cache. Every row comes from a separate process. CPU seconds (user and system) include the workers and, except in the
+baseline, the time for imports.
 """
 
 from __future__ import annotations

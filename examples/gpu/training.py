@@ -116,7 +116,7 @@ def load_with_workers(job: Job) -> Iterator[Tensor]:
 
 
 def wait_for_device(*_: object) -> None:
-    """Wait for all work on the device, like timing code that was left in by mistake."""
+    """Wait for all work on the device, as leftover timing code would."""
     torch.cuda.synchronize()
 
 

@@ -63,7 +63,7 @@ def no_pauses(monkeypatch) -> None:
 
 
 class Impatient:
-    """Replaces the module `asyncio`, but every `sleep` takes only 10 ms."""
+    """Stands in for the module `asyncio`; every `sleep` takes only 10 ms."""
 
     def __getattr__(self, name: str) -> object:
         return getattr(asyncio, name)

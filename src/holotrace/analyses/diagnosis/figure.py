@@ -49,7 +49,7 @@ def plot_diagnosis(result: Diagnosis, *, theme: Theme = "light") -> go.Figure:
 
 
 def _sentences(findings: Sequence[str]) -> dict[str, str]:
-    """Shorten long findings at the end, because findings already differ in their first words."""
+    """Cut off the ends of long findings; their first words already tell them apart."""
     return {
         finding: label_text(finding if len(finding) <= _LONGEST else f"{finding[: _LONGEST - 1]}…")
         for finding in findings

@@ -1,1 +1,1 @@
-"""Reads memory events, and the blocks that they allocate and free."""
+"""Reads memory events, and derives the blocks that were allocated and released."""

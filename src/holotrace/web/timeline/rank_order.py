@@ -29,7 +29,7 @@ class RankOrder:
     reasons: tuple[tuple[int, str], ...] = ()
 
     def first(self, ranks: Sequence[int]) -> list[int]:
-        """Return these ranks in a new order, which begins with the ranks to show first."""
+        """Return these ranks, with the ranks to show first moved to the front."""
         chosen = [rank for rank, _ in self.reasons if rank in ranks]
         return [*chosen, *(rank for rank in ranks if rank not in chosen)]
 

@@ -16,7 +16,7 @@ _FAR_NS = 2**62
 def by_time(rows: pl.DataFrame, known: pl.DataFrame, offsets: pl.DataFrame, alike: Sequence[str]) -> pl.DataFrame:
     """Match each call to the operation that ends nearest to it; ambiguous calls stay unmatched.
 
-    Only operations that overlap the call in time are considered. A call is ambiguous unless the second-nearest end is
+    Only operations that overlap the call in time are considered. A call is unambiguous if the second-nearest end is
     more than three times as far away as the nearest end. If several calls of a rank are nearest to the same operation,
     only the nearest call is matched.
 

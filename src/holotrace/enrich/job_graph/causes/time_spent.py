@@ -1,4 +1,4 @@
-"""Find how the ranks of a communication have spent their time since they last met."""
+"""Find how the ranks of a collective, or of a send and receive, spent their time since they last synchronised."""
 
 from __future__ import annotations
 
