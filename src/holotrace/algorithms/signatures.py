@@ -23,7 +23,7 @@ _REMEMBERED_NAMES = 8_192
 """Number of names to cache; the cache saves time because the ranks of a job run the same kernels."""
 
 _DEEPEST = 40
-"""In shown names, the content of groups that are nested deeper than this is replaced by `…`."""
+"""When a name is displayed, the content of groups that are nested deeper than this is replaced by `…`."""
 
 _WORDS = re.compile(
     r"operator(?=\W)\s*(?:\(\)|\[\]|->\*?|<=>|<<=|>>=|<<|>>|[-+*/%^&|=!<>]=|&&|\|\||\+\+|--|[-+*/%^&|~!=,<>]|\"\"\s*\w+)"

@@ -145,7 +145,7 @@ def test_users_override_figures(tmp_path, monkeypatch) -> None:
     ("figures", "message"),
     [
         ({"bandwidth_gb_per_s": -1, "matrix_tflops": {}}, "bandwidth_gb_per_s=-1"),
-        ({"bandwidth_gb_per_s": 1, "matrix_tflops": {"bf16": 1}}, "may only name these precisions"),
+        ({"bandwidth_gb_per_s": 1, "matrix_tflops": {"bf16": 1}}, "must map only these precisions to rates"),
         ({"bandwidth_gb_per_s": 1, "matrix_tflops": {"bfloat16": "fast"}}, "bfloat16='fast'"),
     ],
 )

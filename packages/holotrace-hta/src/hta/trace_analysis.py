@@ -109,8 +109,8 @@ class TraceAnalysis(PluginViews):
         into one row, `others`.
 
         Returns:
-            First frame: kernel_type, sum, percentage (one decimal): the time during which the kinds of work in
-            kernel_type run, and no other kind; longest first. Second frame: name, sum (us), max (us), min (us), stddev,
+            First frame: kernel_type, sum, percentage (one decimal); longest first. `sum` is the time during which
+            exactly the kinds of work in kernel_type run. Second frame: name, sum (us), max (us), min (us), stddev,
             mean (us), kernel_type, rank, count: statistics over individual calls, also in the row `others`; sorted by
             kernel_type, name, rank. If no rank has GPU work, both frames are empty and their `attrs["reason"]` says
             why.

@@ -66,7 +66,7 @@ def by_device(work: pl.DataFrame) -> Iterator[tuple[int, pl.DataFrame]]:
 
 
 def device_rows(rank_trace: RankTrace) -> pl.DataFrame:
-    """Return the `DEVICE_ROW_COLUMNS` of all device rows, including those that only wait, unlike `device_work`."""
+    """Return the `DEVICE_ROW_COLUMNS` of all device rows; unlike `device_work`, include rows that only wait."""
     return _device_rows(rank_trace)
 
 
@@ -118,7 +118,10 @@ def _device_rows(rank_trace: RankTrace) -> pl.DataFrame:
 
 
 def _kept_by_selections(rank_trace: RankTrace) -> npt.NDArray[np.bool_] | None:
-    """Return whether the selections keep each device row; None if a selection cannot tell from device rows alone."""
+    """Return, for each device row, whether the selections keep it; None unless each is a `DeviceSelection`.
+
+    Without selections, the result is also None.
+    """
     selections: tuple[object, ...] = rank_trace.selections
     able = [selection for selection in selections if isinstance(selection, DeviceSelection)]
     if not able or len(able) < len(selections):

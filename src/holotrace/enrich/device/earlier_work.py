@@ -14,17 +14,17 @@ _SHORTEST_NS = 1_000_000
 """Waits that are shorter than this are ignored, because the stream may have waited for another stream or rank."""
 
 _AT_THE_START = 0.05
-"""A stream may still run earlier work only if its first recorded work is launched before this fraction of the recording
-has passed."""
+"""A stream is assumed to run earlier work only if its first recorded work was launched before this fraction of the
+recording had passed."""
 
 
 @derived
 def earlier_work(rank_trace: RankTrace) -> Intervals:
-    """Return when streams probably still ran work launched before the recording, as disjoint intervals in order.
+    """Return the intervals in which streams probably still ran work from before the recording; disjoint, in time order.
 
-    The first recorded work of such a stream was launched in the first 5 % of the recording, but started later. An
-    interval is a period of at least 1 ms between launch and start in which no device is recorded as busy. A stream runs
-    its work in order, so it was probably still running earlier work.
+    If the first recorded work of a stream was launched in the first 5 % of the recording, the time from this launch to
+    the start of the work is considered. A stream runs its work in order, so it was probably still running earlier work.
+    Times in which a device is recorded as busy are removed. Of the rest, intervals of at least 1 ms are returned.
     """
     events = rank_trace.unselected.table("events", ["start_ns", "duration_ns"])
     rows = device_rows(rank_trace).hstack(launches(rank_trace).select("launch_end_ns"))

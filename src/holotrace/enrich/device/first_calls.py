@@ -17,13 +17,15 @@ _LONG_NS = 1_000_000
 """Runtime calls usually take microseconds: in the traces of examples/gpu, only waits take this long on idle devices."""
 
 _MOST_BUSY = 0.5
-"""If the devices are busy for more than this fraction of a call, it may be waiting because the launch queue is full."""
+"""If the devices are busy for more than this fraction of a call, the call may be waiting because
+the launch queue is full."""
 
 _RUNTIMES = r"^(cuda|cu[A-Z]|hip|ze[A-Z])"
 _WAITS = r"(?i)synchroni[sz]e|memcpy|copy|wait"
 _ALLOCATES = r"(?i)malloc|free|mem_?(alloc|create|map|unmap|release)"
 _EMPTY = r"^aten::empty(_strided|_like)?$"
-"""Matches operators that only allocate; old recordings omit the call inside them that initialises the device."""
+"""Matches operators that only allocate memory. Such an operator may contain the call that initialises the device; old
+recordings omit this call."""
 
 _FEW = 2
 _COLUMNS = ("event_index", "name", "start_ns", "end_ns")
@@ -36,13 +38,13 @@ def first_calls(rank_trace: RankTrace) -> pl.DataFrame:
     They are runtime calls that neither wait nor copy, and operators that only allocate memory.
 
     In a recording with steps, runtime calls that allocate or free memory are ignored, because they may repeat only
-    every few steps. If the remaining long calls begin in more than half of the steps, all of them count as repeated.
+    every few steps. If the remaining long calls begin in more than half of the steps, no call is returned.
 
-    In a recording without steps, the long calls with one name count as repeated if there are at least two of them, and
-    they are more than half of all calls with this name.
+    In a recording without steps, calls are judged by name. A name repeats if at least two of its calls are long, and if
+    more than half of its calls are long. No call with such a name is returned.
 
     Returns:
-        Sorted by start_ns; only the innermost of nested calls:
+        Sorted by start_ns; if calls are nested, only the innermost one is returned:
 
         event_index  uint32
         name         uint32  string id
@@ -58,7 +60,7 @@ def first_calls(rank_trace: RankTrace) -> pl.DataFrame:
 
 
 def _may_be_first(rank_trace: RankTrace) -> pl.Expr:
-    """Select the runtime calls that neither wait nor copy, and the operators that only allocate."""
+    """Select the runtime calls that neither wait nor copy, and the operators that only allocate memory."""
     runtimes, waits, empty = (names_matching(rank_trace, pattern).implode() for pattern in (_RUNTIMES, _WAITS, _EMPTY))
     is_call = pl.col("kind").is_in([int(kind) for kind in LAUNCH_KINDS])
     of_runtime = is_call & pl.col("name").is_in(runtimes) & ~pl.col("name").is_in(waits)

@@ -77,7 +77,7 @@ def with_floors(operators: pl.DataFrame, peaks: Peaks) -> pl.DataFrame:
 
 
 def _bound() -> pl.Expr:
-    """Return which takes longer, `compute` or `memory`; null if the bytes or a matrix product's FLOPs are unknown."""
+    """Return the larger lower bound, `compute` or `memory`; null if bytes or a matrix product's FLOPs are unknown."""
     compute, memory = pl.col("_compute"), pl.col("_memory")
     is_half_known = pl.col("bytes_moved").is_null() | ((pl.col("work") == "matrix") & pl.col("flops").is_null())
     return (
@@ -91,8 +91,9 @@ def _bound() -> pl.Expr:
 
 
 def _contradiction(peaks: Peaks) -> pl.Expr:
-    """Return the reason why a lower bound exceeds the measured time; null if it does not."""
-    # Up to `cache_bytes` of the inputs may already be in the cache; as many bytes of the results may stay in it.
+    """Return the reason why a lower bound exceeds the measured time; null if no bound exceeds it."""
+    # Up to `cache_bytes` of the inputs may already be in the cache.
+    # Up to `cache_bytes` of the results may stay in the cache.
     if_cached = pl.col("_memory") * (1 - 2 * peaks.cache_bytes / pl.col("bytes_moved")) <= pl.col("busy_ns")
     return (
         pl.when((pl.col("floor_ns") > pl.col("busy_ns")).fill_null(value=False))
@@ -128,10 +129,10 @@ def _peak(peaks: Peaks, resource: str, *, is_matrix: bool) -> float | None:
 
 
 def attained_rates(operators: pl.DataFrame, cache_bytes: float = 0) -> pl.DataFrame:
-    """Return the best attained rate of each precision and of the memory, from calls that are long enough.
+    """Return the best attained rate of each precision and of the memory.
 
-    The rate of the memory is taken only from calls that move more than 2 * `cache_bytes`. The data of other calls may
-    have come from the cache.
+    Calls shorter than `_SHORTEST_NS` are ignored. The rate of the memory is taken only from calls that move more than
+    2 * `cache_bytes`. The data of other calls may have come from the cache.
 
     Returns:
         The columns of `Peaks.table`.

@@ -45,12 +45,12 @@ _Signature = tuple[int, ...]
 def incomplete_replays(rank_trace: RankTrace) -> pl.DataFrame:
     """Return the graph replays that have no device rows, or fewer than other replays of the same graph.
 
-    If the trace numbers its graphs, which is rare, a replay is incomplete if it has fewer rows than most replays with
-    the same graph number. Otherwise, a replay that has rows is incomplete if both of these conditions hold:
+    If the trace numbers its graphs, which is rare, a replay is incomplete if it has fewer rows than the most frequent
+    row count of its graph. Otherwise, a replay that has rows is incomplete if both of these conditions hold:
 
     - No other replay in the trace has the same kernels.
-    - A replay that occurs several times has all of these kernels and more, and runs at least once between the same two
-      neighbours as the incomplete replay.
+    - At least two replays have the same larger set of kernels, which contains all kernels of the incomplete replay. At
+      least one of them runs between the same two neighbours as the incomplete replay.
 
     Returns:
         Sorted by start_ns; empty without graphs:
@@ -80,7 +80,7 @@ def incomplete_replays(rank_trace: RankTrace) -> pl.DataFrame:
 def unknown_work(rank_trace: RankTrace, device: int | None = None, stream: int | None = None) -> Intervals:
     """Return the intervals in which a device may have run work that incomplete replays lack; disjoint, in time order.
 
-    By default, all devices are considered; otherwise, only the given device, or the given stream of the device.
+    If a device is given, only this device is considered. If a stream is also given, only this stream is considered.
     """
     here = incomplete_replays(rank_trace.unselected)
     for column, place in (("device", device), ("stream", stream)):
@@ -155,9 +155,9 @@ def _expected_by_graph(replays: pl.DataFrame) -> list[int | None]:
 def _expected_by_kernels(rank_trace: RankTrace, replays: pl.DataFrame) -> list[int | None]:
     """Return the expected row count of each replay; None if it is unknown.
 
-    If other replays have the same kernels, the replay is complete. Otherwise, it is compared with the repeated replays
-    that run between the same two neighbours (see `_surroundings`) and contain all of its kernels. The expected count is
-    the largest row count of these replays.
+    A replay is called repeated if at least one other replay has the same kernels. A repeated replay is complete. All
+    other replays are compared with the repeated replays that run between the same two neighbours (see `_surroundings`)
+    and contain all of their kernels. The expected count is the largest row count of these repeated replays.
     """
     signatures = _signatures(rank_trace, replays)
     often = {kernels for kernels, count in Counter(signatures).items() if kernels and count >= _FEWEST_REPLAYS}
@@ -189,7 +189,10 @@ def _signatures(rank_trace: RankTrace, replays: pl.DataFrame) -> list[_Signature
 def _surroundings(
     signatures: Sequence[_Signature], often: set[_Signature]
 ) -> list[tuple[_Signature | None, _Signature | None]]:
-    """Return, for each replay, the kernels of the nearest repeated replays before and after it, or None."""
+    """Return, for each replay, its two neighbours: the kernels of the nearest replays in `often` before and after it.
+
+    A neighbour is None if there is no such replay.
+    """
     before = list(_latest(signatures, often))
     after = list(_latest(signatures[::-1], often))[::-1]
     return list(zip(before, after, strict=True))
@@ -238,7 +241,7 @@ def with_until(rank_trace: RankTrace, calls: pl.DataFrame, keys: Sequence[str]) 
 
 
 def _wait_ends(rank_trace: RankTrace, moments: pl.Series) -> pl.Series:
-    """Return, for each time, the end of the next call that waits for a whole device, or null."""
+    """Return, for each time, the end of the next call that waits for a whole device; null if there is none."""
     names = names_matching(rank_trace, _DEVICE_WAIT)
     waits = event_ranges(rank_trace, LAUNCH_KINDS, ["start_ns", "end_ns"], names=names).sort("start_ns")
     rows = waits["start_ns"].search_sorted(moments, side="left")

@@ -1,4 +1,4 @@
-"""Finds the host call that launched each kernel, copy or fill."""
+"""Finds the host call that launched each kernel, copy or memset."""
 
 from __future__ import annotations
 
@@ -21,8 +21,13 @@ def launches(rank_trace: RankTrace) -> pl.DataFrame:
 
     The row and the call have the same `correlation`, which is above 0. One call, such as the launch of a CUDA graph,
     may launch many rows. Several calls may have the same correlation, because a runtime call contains a driver call, or
-    because the file joins several processes. Then the call is chosen by these criteria, in this order: it has the row's
-    `external_id`; it began no later than the row; it is a runtime call; it began last.
+    because the file joins several processes. Then one of them is chosen. The following calls are preferred, in
+    this order of priority:
+
+    1. calls that have the `external_id` of the row;
+    2. calls that began no later than the row;
+    3. runtime calls;
+    4. the call that began last.
 
     Returns:
         The rows of `device_rows`, in the same order:
@@ -57,8 +62,9 @@ def asked_for(rank_trace: RankTrace) -> pl.DataFrame:
     The host requests device work when the call that launches it starts. Sometimes this call is unknown; for example,
     the calls that launch NCCL's kernels are not always recorded. Then the start of the row is used instead, unless the
     row was launched before the recording. Streams run their work in order, so a row that starts before the first row
-    with a known launch on the same stream is assumed to have been launched before the recording. If no launch on a
-    stream is known, this is assumed for the rows that start before the first known launch of the rank.
+    with a known launch on the same stream is assumed to have been launched before the recording. If a stream has no
+    known launch, its rows that start before the first known launch of the rank are assumed to have been launched before
+    the recording.
 
     Returns:
         The rows of `device_rows`, in the same order:
@@ -123,7 +129,7 @@ def _best_calls(rank_trace: RankTrace, rows: pl.DataFrame, calls: pl.DataFrame) 
 
 
 def _external_ids(rank_trace: RankTrace, event_indexes: pl.Series) -> Callable[[pl.Series], pl.Series]:
-    """Return a function that maps event indexes to external ids, for these events."""
+    """Return a function that maps the indexes of these events to their external ids."""
     events = rank_trace.table("events", ["event_index", "external_id"])
     known = events.join(event_indexes.unique().to_frame(), on="event_index", how="semi")
     return lambda indexes: indexes.replace_strict(known["event_index"], known["external_id"], default=None)

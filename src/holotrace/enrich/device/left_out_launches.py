@@ -10,13 +10,14 @@ from holotrace.store.trace import RankTrace
 
 _FEWEST_LAUNCHES = 100
 _MOST_CALLS = 100
-"""A recording is thinned only if, on average, more runtime calls than this were made between two recorded launches. In
-complete recordings, the mean is 4 to 20. The numbers of calls are known because the runtime numbers all its calls,
-including those that the profiler omits."""
+"""A recording is thinned only if the mean number of runtime calls between two recorded launches is above this. In
+complete recordings, the mean is 4 to 20. The calls can be counted because the runtime numbers all its calls, including
+those that the profiler omits."""
 
 _MOST_BETWEEN_HALF = 30
-"""The median number of calls between two launches must also be above this number. In complete recordings, the median
-is lower, even if the process polls the device: polling makes many calls, but only between a few of the launches."""
+"""A recording is thinned only if the median number of calls between two recorded launches is also above this. In
+complete recordings, the median is lower. Polling the device raises the mean, but hardly the median, because a process
+polls only between a few of its launches."""
 
 
 @derived

@@ -208,7 +208,7 @@ def active_devices() -> tuple[Device, ...]:
 def _device_of(entry: dict[str, Any], where: str) -> Device:
     rates = entry.get("matrix_tflops", {})
     if not isinstance(rates, dict) or not set(rates) <= set(PRECISIONS):
-        message = f"{where}: matrix_tflops={rates!r} may only name these precisions: {', '.join(PRECISIONS)}"
+        message = f"{where}: matrix_tflops={rates!r} must map only these precisions to rates: {', '.join(PRECISIONS)}"
         raise InvalidOptionError(message)
     figures = {name: _figure(entry.get(name, 0), name, where) for name in _FIGURES}
     matrix = tuple((precision, _figure(rate, precision, where)) for precision, rate in rates.items())

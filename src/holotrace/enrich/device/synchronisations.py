@@ -62,9 +62,9 @@ def event_records(rank_trace: RankTrace) -> pl.DataFrame:
 def stream_waits(rank_trace: RankTrace) -> pl.DataFrame:
     """Return the waits of streams for events or for other streams.
 
-    A call requests the wait. The first work launched into the waiting stream after this call has to wait for the last
-    work launched into the other stream before the event was recorded. If the call that recorded the event is unknown,
-    the event is assumed to be recorded right before the wait was requested.
+    A call requests the wait. The work that waits is the first one launched into the waiting stream after this call. It
+    waits for the last work that was launched into the other stream before the event was recorded. If the call that
+    recorded the event is unknown, the event is assumed to be recorded right before the wait was requested.
 
     Returns:
         One row for each wait that the profiler recorded, in file order:
@@ -125,8 +125,8 @@ def host_synchronisations(rank_trace: RankTrace) -> pl.DataFrame:
 def device_drained_ns(rank_trace: RankTrace) -> int:
     """Return the end of the first call that waits for a whole device.
 
-    By then, the device has finished all work that was launched before the recording. Without such a call, return a time
-    after all events.
+    When this call ends, the device has finished all work that was launched before the recording. If there is no such
+    call, return a time after all events.
     """
     calls = _calls(rank_trace).filter(_has_name(rank_trace, _DEVICE_WAIT_NAME))
     first = calls["end_ns"].min()
@@ -213,7 +213,7 @@ def _linked_waits(rank_trace: RankTrace) -> pl.DataFrame:
 def _at_the_record(waits: pl.DataFrame) -> pl.DataFrame:
     """Set `stream` and `moment_ns` of each wait to the awaited stream and the time when it recorded the event.
 
-    If the host waits for a stream, both columns are right already.
+    If the host waits for a stream, both columns stay unchanged.
     """
     for_event = pl.col("scope") != "stream"
     moment = pl.when(for_event).then(pl.coalesce("record_start_ns", "moment_ns")).otherwise("moment_ns")
@@ -262,7 +262,10 @@ def _nearest(rank_trace: RankTrace, moments: pl.DataFrame, strategy: Literal["ba
 
 
 def _on_each_stream(rank_trace: RankTrace, waits: pl.DataFrame) -> pl.DataFrame:
-    """Return the work that each call waits for on each stream of its device, or of every device if it is unknown."""
+    """Return the work that each call waits for, on each stream of its device.
+
+    If the device of a call is unknown, the streams of all devices are used.
+    """
     candidates = _candidates(rank_trace, waits).drop_nulls("work_index")
     return _with_idle(waits, candidates)
 
@@ -282,7 +285,7 @@ def _candidates(rank_trace: RankTrace, waits: pl.DataFrame) -> pl.DataFrame:
 
 
 def _with_idle(waits: pl.DataFrame, with_work: pl.DataFrame) -> pl.DataFrame:
-    """Return `with_work` and the waits for which no work was found."""
+    """Return `with_work`, followed by the rows of `waits` whose call is not in `with_work`."""
     idle = waits.join(with_work, on="call_index", how="anti")
     return pl.concat([with_work, idle], how="diagonal")
 

@@ -11,13 +11,14 @@ from holotrace.algorithms.common_subsequence import NO_PARTNER, common_subsequen
 
 _Int64 = npt.NDArray[np.int64]
 UNNAMED = -1
-"""The number of every kernel whose name was not recorded; launches on NVIDIA GPUs do not record kernel names."""
+"""In `Work.names`, this number means that the name was not recorded; launches on NVIDIA GPUs do not record names."""
 
 
 class Work(NamedTuple):
     """Kernels, copies and memsets, in order.
 
-    names   a number for each name; names that may belong to the same kernel have equal numbers; `UNNAMED` if unknown
+    names   a number that stands for the name of each; if two names may belong to the same kernel, they have the same
+            number; `UNNAMED` if the name is unknown
     kinds   the EventKind of each: kernel, copy or memset
     """
 
@@ -61,8 +62,8 @@ def _in_order(replayed: Work, captured: Work) -> _Int64:
 def _with_unnamed(found: _Int64, replayed: Work, captured: Work) -> _Int64:
     """Also pair the launches and the replayed work that remain between two neighbouring pairs.
 
-    They are paired in order, but only if all of these launches are unnamed, and if the launches and the replayed work
-    have the same kinds in the same order.
+    They are paired in order if all of these launches are unnamed, and if the launches and the replayed work have the
+    same kinds in the same order. Otherwise, they stay unpaired.
     """
     rows = np.concatenate([[-1], np.flatnonzero(found != NO_PARTNER), [len(found)]])
     others = np.concatenate([[-1], found[rows[1:-1]], [len(captured.names)]])

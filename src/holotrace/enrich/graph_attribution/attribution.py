@@ -77,8 +77,9 @@ def replays(rank_trace: RankTrace) -> tuple[Replay, ...]:
     tried, because engines pad batches. If these captures do not explain the replay, all recordings are tried.
 
     The chosen recording is the one that can be paired with the largest share of the replay's work. If several have the
-    same share, the shortest one is chosen. If several of these are equally short, the first one after the recording of
-    the previous replay is chosen, because engines replay the parts of a model in the order in which they captured them.
+    same share, the shortest one is chosen. If several of these are equally short, the choice is the one that comes next
+    after the recording of the previous replay, because engines replay the parts of a model in the order in which they
+    captured them.
     """
     work = replayed_work(rank_trace)
     if work.is_empty():
@@ -228,7 +229,7 @@ class _Choice:
 
 
 def _compared_kind(kind: int) -> int:
-    """Return the kind to use in comparisons: copies and memsets keep theirs, everything else becomes a kernel."""
+    """Return the kind to use in comparisons: copies and memsets keep their kind; everything else counts as a kernel."""
     return kind if kind in (EventKind.GPU_MEMCPY, EventKind.GPU_MEMSET) else EventKind.KERNEL
 
 

@@ -59,8 +59,8 @@ def _by_layer(rank_trace: RankTrace, share: str) -> str:
     counts = inferred_layers(rank_trace)["layer_count"].unique().sort().to_list()
     of_counts = " or ".join(map(str, counts))
     return (
-        f"For another {share}, only the layer is known, because kernels repeat in the same order, as in a model with "
-        f"{of_counts} layers"
+        f"For another {share}, only the layer is known; it is inferred from kernels that repeat in the same order, as "
+        f"in a model with {of_counts} layers"
     )
 
 

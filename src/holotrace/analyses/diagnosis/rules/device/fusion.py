@@ -188,7 +188,7 @@ def _say_slow_memory(cases: Sequence[RankCase]) -> Said:
     return Said(
         f"{words['operator']} reaches only {percent_text(words['attained'])} of the peak memory bandwidth "
         f"(kernel {words['kernel']})",
-        "Make its inputs contiguous, or compile this function with torch.compile to get another kernel.",
+        "Make the operator's inputs contiguous, or compile the calling function with torch.compile to get another kernel.",
     )
 
 

@@ -41,7 +41,7 @@ def overloaded(evidence: JobEvidence) -> list[int]:
 def _most_tokens(evidence: JobEvidence) -> dict[str, Any] | None:
     """Return the row of the rank whose experts get the most tokens.
 
-    `uneven` is the number of their tokens divided by the mean of all ranks.
+    `uneven` is the number of tokens that this rank's experts get, divided by the mean over all ranks.
     """
     if "parallelism" not in evidence.results:
         return None
