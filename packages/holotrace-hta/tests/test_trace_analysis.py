@@ -199,7 +199,10 @@ def test_kernels_equal_htas_where_nothing_was_grouped(real_traces, goldens, name
 
 @each_golden
 def test_idle_time_of_a_stream_equals_htas_in_sum(real_traces, goldens, name) -> None:
-    """A stream's total idle time equals HTA's, although HTA assigns each gap to one category and we divide it at the launch."""
+    """A stream's total idle time equals HTA's, although only we split gaps between categories.
+
+    HTA assigns each gap to one category; we split the gap at the launch of the next work.
+    """
     of_ranks = sorted((goldens / "hta" / name).glob("get_idle_time_breakdown.rank*.0.csv"))
     theirs = pd.concat([pd.read_csv(path, index_col=0) for path in of_ranks])
     ours, _ = same_job(real_traces, name).get_idle_time_breakdown(visualize=False)

@@ -75,7 +75,7 @@ class Parts:
         return lambda name: own.index(name) if name in own else -1
 
     def register(self, app: Dash) -> None:
-        """Answer the polls of placeholders that `put_into` left unfilled."""
+        """Answer each placeholder that `put_into` left unfilled when it asks for its content."""
 
         @app.callback(
             Output(_id("part", MATCH), "children"),

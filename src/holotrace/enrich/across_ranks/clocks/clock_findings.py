@@ -52,7 +52,7 @@ def _jumped(jumps: pl.DataFrame) -> Iterator[str]:
         direction = "forward" if forward_ns > 0 else "back"
         yield (
             f"The clock of {_name(host, rank)} jumped {direction} by {duration_text(abs(forward_ns))}, at some time "
-            f"before it showed {latest_ns} ns; its times before and after the jump are compared separately."
+            f"before it showed {latest_ns} ns; its times before and after the jump are aligned separately."
         )
 
 
