@@ -1,9 +1,9 @@
 """Comparison of our results for real traces with HTA's (traceinsight 0.6.1), including deliberate differences.
 
-HTA reports µs. For traces in whole µs, our nanoseconds are exactly a thousand times HTA's numbers. For traces in
-nanoseconds, HTA rounds the times. The goldens that end in `__nsfull` were made without this rounding, so they differ
-from our numbers only by the precision of doubles. HTA leaves out the last step, and `before_last_step` does the same
-here; the goldens that end in `__last` include the last step.
+HTA reports µs. For traces in whole µs, our nanoseconds are exactly a thousand times HTA's numbers. HTA rounds
+the times of traces in nanoseconds to whole µs. The goldens that end in `__nsfull` were made without this rounding, so
+they differ from our numbers only by the precision of doubles. HTA leaves out the last step, and `before_last_step` does
+the same here; the goldens that end in `__last` include the last step.
 
 Where HTA is known to be wrong, the test checks how the numbers differ, and its docstring says why.
 """
@@ -109,7 +109,7 @@ def golden_cases(*names: str) -> pytest.MarkDecorator:
 
 
 def microseconds(table: pl.DataFrame, **columns: str) -> list[tuple[object, ...]]:
-    """Return the rank and our columns in µs, renamed to HTA's names (`theirs="ours"`)."""
+    """Return the rank and our columns in µs under HTA's names; each argument is `htas_name="our_name"`."""
     return table.select("rank", *((pl.col(ours) / 1_000).alias(theirs) for theirs, ours in columns.items())).rows()
 
 
@@ -123,7 +123,7 @@ def temporal_rows(case: Case) -> tuple[list[tuple[object, ...]], list[tuple[obje
 
 
 def state_lengths(case: Case) -> tuple[dict[str, float], dict[str, int]]:
-    """Return the time of each of our states and of HTA's, in µs, summed over ranks; leave out states of 0 µs."""
+    """Return the µs of each state, summed over ranks: first ours, then HTA's without its states of 0 µs."""
     ours = kernel_breakdown(case.trace).per_state.group_by("state").agg(pl.col("total_ns").sum() / 1_000)
     theirs = case.table("get_gpu_kernel_breakdown.0").filter(pl.col("sum") > 0)
     names = theirs["kernel_type"].str.to_lowercase().str.replace_all(" overlapping ", " + ", literal=True)
@@ -131,7 +131,7 @@ def state_lengths(case: Case) -> tuple[dict[str, float], dict[str, int]]:
 
 
 def kernel_statistics(case: Case) -> pl.DataFrame:
-    """Return our and HTA's statistics of each kernel, in µs; the golden `all` lists every kernel, however short."""
+    """Return our and HTA's statistics of each kernel, in µs; HTA's golden `all` also lists very short kernels."""
     ours = kernel_breakdown(case.trace).per_kernel.rename({"kernel_kind": "kernel_type"})
     theirs = case.table("get_gpu_kernel_breakdown.all.1").with_columns(pl.col("kernel_type").str.to_lowercase())
     scaled = ours.with_columns(pl.col("^.*_ns$") / 1_000)
@@ -180,7 +180,7 @@ def test_waiting_is_not_busy(case: Case) -> None:
 
 @golden_cases(*WHOLE_MICROSECONDS, *WITH_SYNC_ROWS)
 def test_states_are_equal(case: Case) -> None:
-    """The time of each state equals HTA's; HTA has no kind "other", but no trace here needs it."""
+    """The time of each state equals HTA's; HTA lacks our kind "other", but these traces have no such work."""
     ours, theirs = state_lengths(case)
 
     assert ours == theirs
@@ -223,18 +223,19 @@ def test_idle_time_of_every_stream_adds_up_to_the_same(case: Case) -> None:
 
 
 def _overlap_ns(rank_trace: RankTrace, stream: int) -> int:
-    """Return the summed durations of the work on a stream, minus the time in which any of it runs."""
+    """Return the sum of the durations of the work on a stream, minus the time in which the stream is busy."""
     starts, ends = intervals_of(device_work(rank_trace).filter(stream=stream))
     return int((ends - starts).sum()) - covered_length(starts, ends)
 
 
 @golden_cases(*WHOLE_MICROSECONDS, *NANOSECONDS, *WITH_SYNC_ROWS)
 def test_the_host_is_blamed_for_the_same_gaps_but_only_until_the_launch(case: Case) -> None:
-    """If work is launched during the gap before it, HTA counts all of the gap as host wait; we stop at the launch.
+    """If the work after an idle gap is launched during the gap, HTA counts the whole gap as host wait.
 
-    We find as many such gaps as HTA, but our host wait is at most HTA's. The test tolerates gaps that HTA misjudges: if
-    the launch is unknown, HTA takes the time of event 0 as the launch; if the launch is within 0.25 µs of the gap's
-    start, HTA's doubles (µs since 1970) are too coarse to tell which came first.
+    We count only the part of the gap before the launch. Therefore, we find as many gaps with host wait as HTA, but our
+    host wait is at most HTA's. The test tolerates gaps that HTA misjudges: if the launch is unknown, HTA takes the time
+    of event 0 as the launch; if the launch is within 0.25 µs of the gap's start, HTA's doubles (µs since 1970) are too
+    coarse to tell which came first.
     """
     result = idle_time(case.trace).per_stream.filter(category="host_wait")
     for rank, rank_trace in case.trace.ranks.items():
@@ -249,7 +250,11 @@ def test_the_host_is_blamed_for_the_same_gaps_but_only_until_the_launch(case: Ca
 
 
 def _unclear_gaps(rank_trace: RankTrace, stream: int) -> int:
-    """Count the work on a stream with an unknown launch, or a launch within 0.25 µs of the end of the previous work."""
+    """Count the idle gaps on a stream that HTA may misjudge.
+
+    The launch of the work after such a gap is unknown or, unless all times are whole µs, within 0.25 µs of the gap's
+    start.
+    """
     work = device_work(rank_trace).filter(stream=stream).join(launches(rank_trace), on="event_index")
     margin = pl.col("launch_start_ns") - pl.col("end_ns").cum_max().shift(1)
     is_whole = (pl.col("start_ns") % 1_000 == 0).all()
@@ -258,7 +263,7 @@ def _unclear_gaps(rank_trace: RankTrace, stream: int) -> int:
 
 @golden_cases("mtia_inference_trace__nsfull")
 def test_mtia_waits_are_the_only_difference(case: Case) -> None:
-    """HTA counts MTIA's event_wait and event_record as computation; with a rule for this, our numbers equal HTA's.
+    """HTA counts MTIA's event_wait and event_record as computation; if a rule does the same, our numbers equal HTA's.
 
     By default, we do not count these waits as work, so the device computes for 306 ms instead of 382 ms. The trace has
     no steps, so HTA's rule for the last step of MTIA does not apply.

@@ -46,7 +46,7 @@ def case(request: pytest.FixtureRequest, real_traces: Path, goldens: Path) -> Ca
 
 
 def launches(case: Case, rank: int, *, include_graphs: bool = True) -> pl.DataFrame:
-    """Return our launches of a rank with HTA's column names, in µs."""
+    """Return our launches on one rank in µs, with HTA's column names."""
     table = launch_statistics(case.trace.select([rank]), include_launches=True).per_launch
     known = table if include_graphs else table.filter(pl.col("call") != "cudaGraphLaunch")
     return known.select(
@@ -133,7 +133,7 @@ def test_sequences_are_equal(case: Case) -> None:
 
 
 def delays(case: Case, rank: int) -> dict[tuple[str, str], tuple[int, float, float]]:
-    """Return count and mean delays (µs) for each aten operator and kernel sequence; HTA lists only aten operators."""
+    """Return the count and mean delays (µs) of each aten operator and kernel sequence; HTA lists no other operators."""
     table = operator_kernels(case.trace.select([rank])).per_sequence
     means = pl.col("mean_operator_to_launch_ns", "mean_launch_to_kernel_ns") / 1_000
     rows = (
@@ -167,7 +167,7 @@ def test_operators_and_their_kernels_are_equal(case: Case) -> None:
 
 @golden_cases("trace_filter")
 def test_of_operators_that_begin_together_the_inner_one_launched(case: Case) -> None:
-    """aten::mm and its parent aten::matmul begin in the same µs, so HTA assigns some kernels of aten::mm to it."""
+    """aten::mm and its parent aten::matmul start in the same µs, so HTA assigns some kernels of aten::mm to the parent."""
     theirs = {row[:2]: row[2] for row in case.table("get_aten_op_kernels_and_delay.rank0").rows()}
     ours = {key: count for key, (count, *_) in delays(case, 0).items()}
 

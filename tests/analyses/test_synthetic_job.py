@@ -80,7 +80,7 @@ def test_idle_time_finds_the_truth(job) -> None:
 
 
 def test_the_tables_equal_their_golden_copies(job, golden) -> None:
-    """The tables of six analyses equal their golden copies, except the long series, which are left out."""
+    """The tables of six analyses equal their golden copies; the long time series are not compared."""
     trace, _ = job
     idle = idle_time(trace)
     kernels = kernel_breakdown(trace)

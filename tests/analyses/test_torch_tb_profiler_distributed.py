@@ -96,7 +96,7 @@ def test_ranks_with_different_collectives_have_no_view_in_the_plugin(other, unma
 
 
 def test_the_mean_of_the_waiting_counts_a_doubled_step_once() -> None:
-    """With `compat`, a step recorded twice counts once in the means of waiting and twice in the means of step times.
+    """With `compat`, a step recorded twice counts once in the mean collective time but twice in the mean exposed time.
 
     Step 1 is recorded on the host and on the device, and step 2 only on the host. Their collectives take 30 and 10 µs.
     """
@@ -143,7 +143,7 @@ def expect_the_view(trace: Trace, folder: Path, prefix: str = "") -> None:
 
 
 def as_expected(tables: Any) -> Any:
-    """Return the tables with a tolerance for the rounding errors in the plugin's sums."""
+    """Wrap each row in `approx`, so that rounding errors in the plugin's sums are tolerated."""
     return {
         key: {name: pytest.approx(row, rel=1e-6, abs=0.01) for name, row in rows.items()}
         for key, rows in tables.items()
@@ -207,7 +207,7 @@ def test_the_default_separates_waiting_from_transfer_unlike_the_plugin(real_trac
 
 
 def test_every_type_has_its_size_by_default(goldens, tmp_path) -> None:
-    """20 elements of each of eight types are 600 bytes; the plugin counts only 420."""
+    """20 elements of each of eight types take 600 bytes in total; the plugin counts only 420."""
     text = (goldens / "tb_edge" / "comm_sizes_by_dtype" / "input.pt.trace.json").read_text()
     (tmp_path / "worker0.json").write_text(text.replace("nccl:", "gloo:"))
     trace = open_trace(tmp_path, cache=False)

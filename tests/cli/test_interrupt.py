@@ -47,7 +47,7 @@ def test_an_interrupted_command_leaves_nothing_behind(job, tmp_path, workers, nu
     command = [sys.executable, "-m", "holotrace", "temporal-breakdown", job, "--workers", workers]
     process = subprocess.Popen(command, env=environment, stderr=subprocess.PIPE, start_new_session=True)  # noqa: S603
     wait_for_draft(tmp_path / "cache")
-    os.killpg(process.pid, number)  # a terminal also signals all processes of the command
+    os.killpg(process.pid, number)  # like Ctrl-C in a terminal, which signals all processes of the command
     _, errors = process.communicate(timeout=60)
     wait_for_end_of_group(process.pid)
     assert process.returncode == 128 + number

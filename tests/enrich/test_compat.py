@@ -26,7 +26,7 @@ def test_the_default_is_our_attribution() -> None:
 
 @pytest.mark.parametrize("attribution", [Attribution(), PluginAttribution()])
 def test_an_attribution_reaches_workers_unchanged(attribution: Attribution) -> None:
-    """A pickled attribution is equal and has the same hash, so workers and caches can use it."""
+    """Pickling preserves the equality and the hash of an attribution, so workers and caches can use it."""
     copied = pickle.loads(pickle.dumps(attribution))  # noqa: S301 -- our own
     assert copied == attribution
     assert hash(copied) == hash(attribution)
@@ -39,7 +39,7 @@ def test_the_plugins_attribution_is_imported_only_for_compat() -> None:
 
 
 def test_the_plugin_overrides_methods_of_the_interface() -> None:
-    """Each method of the plugin's class overrides one of the interface; a misspelt method would never be called."""
+    """Each method of the plugin's class overrides a method of the interface; a misspelt one would never be called."""
     overridden = {name for name, _ in inspect.getmembers(PluginAttribution, inspect.isfunction)}
     assert overridden <= {name for name, _ in inspect.getmembers(Attribution, inspect.isfunction)}
 

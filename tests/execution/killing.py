@@ -22,18 +22,18 @@ def kill() -> None:
 
 
 def slow(number: int) -> int:
-    """Return the number after 50 ms."""
+    """Wait 50 ms, then return the number."""
     time.sleep(0.05)
     return number
 
 
 def slow_process_id() -> int:
-    """Return the id of this process after 50 ms."""
+    """Wait 50 ms, then return the id of this process."""
     return slow(os.getpid())
 
 
 def write_slowly(folder: Path) -> None:
-    """Write a file that is removed at the end, even after an interrupt."""
+    """Create a file, wait a minute, and remove the file, even if the wait is interrupted."""
     draft = folder / f"draft-{os.getpid()}"
     draft.touch()
     try:

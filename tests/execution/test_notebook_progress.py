@@ -16,7 +16,7 @@ class Handle:
     """A display that can be updated."""
 
     def __init__(self, shown: list[str]) -> None:
-        """Record what is displayed in a list."""
+        """Use the list `shown` to record what is displayed."""
         self.shown = shown
 
     def update(self, html: str) -> None:
@@ -90,7 +90,7 @@ def test_file_names_are_plain_text(shown: list[str], clock: list[float]) -> None
 
 @pytest.mark.usefixtures("shown")
 def test_only_notebooks_have_bars(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Scripts show no bar, and neither does IPython in a terminal, which has no kernel."""
+    """Scripts show no bar; IPython in a terminal shows none either, because it runs without a Jupyter kernel."""
     assert isinstance(default_progress(), NotebookProgress)
     monkeypatch.setattr(sys.modules["IPython"], "get_ipython", object)
     assert default_progress() is SILENT

@@ -29,7 +29,7 @@ def test_work_runs_in_another_process() -> None:
 
 
 def test_calls_with_the_same_key_run_in_the_same_worker() -> None:
-    """Two workers that are busy at the same time get one key each, and keep getting the calls with that key."""
+    """Calls with different keys go to different idle workers; later calls go to the worker that had the same key."""
     with processes(2) as pool:
         calls = {key: submit_near(pool, key, slow_process_id) for key in "ab"}
         first = {key: call.result() for key, call in calls.items()}
@@ -61,7 +61,7 @@ def test_workers_share_the_cores() -> None:
 def test_workers_keep_freed_memory_unless_told_otherwise(monkeypatch: pytest.MonkeyPatch) -> None:
     """In workers, Polars' allocator keeps freed memory for a while.
 
-    A user's setting is appended to holotrace's, so that it takes precedence.
+    The user's setting is appended to that of holotrace, so the user's takes precedence.
     """
     monkeypatch.delenv(ALLOCATOR_VARIABLE, raising=False)
     with processes(1) as pool:
@@ -73,7 +73,7 @@ def test_workers_keep_freed_memory_unless_told_otherwise(monkeypatch: pytest.Mon
 
 @pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="workers configure only glibc's allocator")
 def test_workers_reuse_memory_that_numpy_frees(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of two arrays of 3 MB, the second reuses the memory of the first and causes almost no page faults."""
+    """A second array of 3 MB reuses the freed memory of the first and causes almost no page faults."""
     for name in [name for name in os.environ if name.startswith("MALLOC_")]:
         monkeypatch.delenv(name)
     with processes(1) as pool:
@@ -115,6 +115,6 @@ def test_the_default_fits_the_machine() -> None:
 
 @pytest.mark.parametrize(("text", "threads"), [("", None), ("3", 3), ("0", None), ("many", None), ("-1", None)])
 def test_the_threads_variable(monkeypatch: pytest.MonkeyPatch, text: str, threads: int | None) -> None:
-    """A positive number in the variable limits the reader's threads; any other text leaves them unlimited."""
+    """A positive number in HOLOTRACE_THREADS limits the reader's threads; any other text leaves them unlimited."""
     monkeypatch.setenv(THREADS_VARIABLE, text)
     assert reader_threads() == threads

@@ -244,7 +244,7 @@ def test_zstd_is_read_if_a_module_can_decompress_it(tmp_path, monkeypatch) -> No
 
 
 def test_the_copy_opens_like_the_original(tmp_path) -> None:
-    """The copy opens with the original's events and times, plus the added mark."""
+    """The opened copy has the original's events and times, plus the added mark."""
     (path,) = TraceBuilder().kernel("gemm", start_us=0, duration_us=5, launch_us=-3).write(tmp_path / "job")
     with_events(opened(path), tmp_path / "copy.json.gz", [MARK])
     before, after = (opened(file).table("events") for file in (path, tmp_path / "copy.json.gz"))
@@ -253,7 +253,7 @@ def test_the_copy_opens_like_the_original(tmp_path) -> None:
 
 
 def edits(*fates: tuple[int, int] | int, texts: Sequence[str] = ('"index":1',)) -> Edits:
-    """Return edits of the first events; each is an action such as KEPT, or a pair of an action and its value."""
+    """Return edits of the first events; each argument is an action such as KEPT, or a pair (action, value)."""
     pairs = [fate if isinstance(fate, tuple) else (fate, 0) for fate in fates]
     return Edits(np.array([fate for fate, _ in pairs], np.uint8), np.array([n for _, n in pairs], np.uint32), texts)
 
@@ -285,7 +285,7 @@ def test_an_edited_copy_may_have_no_events_or_only_new_ones(tmp_path, events) ->
 
 @pytest.mark.parametrize("text", [f'[{EVENT},{{"name":"x"}}', f'[{EVENT},{{"name":"x"}},{EVENT[:50]}'])
 def test_an_edited_copy_of_a_truncated_file_is_complete(tmp_path, text) -> None:
-    """The copy of a truncated file has the edited complete events, the added events, and a closing bracket."""
+    """The copy of a truncated file contains the edited events and the added ones, and closes the list."""
     edited(opened(file_of(tmp_path, text)), tmp_path / "out.json", edits(LEFT_OUT, MARKED, KEPT, KEPT), [MARK])
     assert json.loads((tmp_path / "out.json").read_text()) == [{"name": "x", "args": {"index": 1}}, MARK]
 
@@ -301,9 +301,9 @@ def test_an_edited_copy_of_a_truncated_file_is_complete(tmp_path, text) -> None:
     ],
 )
 def test_a_damaged_file_whose_events_would_be_confused_is_not_copied(tmp_path, text) -> None:
-    """A file with events outside its list, or with an entry of the list that is no event, is refused.
+    """A file is refused if it has events outside its list or if an entry of the list is not an event.
 
-    The edits refer to events by position, so they would apply to wrong events.
+    The edits refer to events by position, so they would be applied to the wrong events.
     """
     rank_trace = opened(file_of(tmp_path, text))
     with pytest.raises(
@@ -369,7 +369,7 @@ def test_args_are_added_in_every_layout(tmp_path, args, expected) -> None:
 
 
 def test_numbers_replace_the_names_of_complete_events(tmp_path) -> None:
-    """An event whose name becomes a number loses its args and extra spaces; events of other phases are unchanged."""
+    """A complete event whose name becomes a number loses its args and extra spaces; an instant event is unchanged."""
     instant = EVENT.replace('"X"', '"i"')
     text = f'[{EVENT}, {{ "name": "a\\"b", "ph" : "X" , "ts": 1,"dur":2,"pid":0,"tid":[0, 1] }}, {instant}]'
     edited(opened(file_of(tmp_path, text)), tmp_path / "out.json", edits(*((NUMBERED, n) for n in (5, 6, 7))))

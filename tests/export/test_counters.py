@@ -17,7 +17,7 @@ QUEUE = {"ph": "C", "name": "Queue Length", "id": 7, "pid": 0, "tid": 0}
 
 
 def job(base_time_ns: int = 0) -> TraceBuilder:
-    """Return a kernel that waits from 1.5 to 10 µs, and a copy of 0.25 GB/s from 20 to 30.001 µs."""
+    """Return a job with a kernel, queued from 1.5 to 10 µs, and a copy at 0.25 GB/s, from 20 to 30.001 µs."""
     return (
         TraceBuilder(base_time_ns=base_time_ns)
         .kernel("gemm", start_us=10, duration_us=5, launch_us=1.5)
@@ -84,7 +84,7 @@ def test_copies_are_beside_the_files_and_skipped_when_the_folder_is_opened(tmp_p
 
 
 def test_copies_go_to_any_folder_and_keep_their_compression(tmp_path) -> None:
-    """A copy of a .json.gz file goes to the chosen folder, with the chosen suffix, as .json.gz."""
+    """The copy of a .json.gz file is a .json.gz file in the chosen folder, with the chosen suffix in its name."""
     (path,) = job().write(tmp_path / "job")
     packed = tmp_path / "job" / "rank0.pt.trace.json.gz"
     packed.write_bytes(
@@ -97,7 +97,7 @@ def test_copies_go_to_any_folder_and_keep_their_compression(tmp_path) -> None:
 
 
 def test_nothing_is_written_if_one_copy_cannot_be(tmp_path) -> None:
-    """If one of two copies exists, none is written; `overwrite=True` writes both."""
+    """If one of two copies exists already, neither is written; `overwrite=True` writes both."""
     paths = job().rank(1).kernel("gemm", start_us=0, duration_us=5).write(tmp_path / "job")
     trace = open_trace(tmp_path / "job", cache=False)
     written = write_traces_with_counters(trace)

@@ -37,7 +37,7 @@ def test_an_event_with_a_decimal_is_the_same_json() -> None:
 
 @pytest.mark.parametrize("events", [[], [{"a": 1}], [{"a": 1}, {"é": [True]}], [{"a": Decimal("0.1")}, {"b": 2}]])
 def test_many_events_equal_those_of_a_list(events: list[dict]) -> None:
-    """`events_text` writes many events as the JSON that `event_text` writes for each of them, even with Decimals."""
+    """The events that `events_text` writes together equal those that `event_text` writes one by one."""
     assert json.loads(f"[{events_text(events)}]") == json.loads(f"[{','.join(map(event_text, events))}]")
     assert json.loads(f"[{events_text([*events, '[]'])}]")[-1] == []
 

@@ -23,7 +23,7 @@ def trace(tmp_path):
 
 @pytest.mark.parametrize("table_format", READ)
 def test_every_table_with_rows_is_a_file(trace, tmp_path, table_format) -> None:
-    """Each table with rows becomes a file with the schema's columns, and with strings instead of string ids."""
+    """Each table with rows becomes a file; it has the schema's columns, and string ids are replaced by strings."""
     paths = export_tables(trace, tmp_path / "out", table_format)
 
     assert sorted(paths) == sorted((tmp_path / "out").rglob(f"*.{table_format}"))
@@ -45,7 +45,7 @@ def test_large_tables_are_written_in_parts(trace, tmp_path, monkeypatch) -> None
 
 
 def test_nothing_is_overwritten_unless_requested(trace, tmp_path) -> None:
-    """If a target folder exists, nothing is written; `overwrite=True` replaces its files."""
+    """If a target folder exists, nothing is written; `overwrite=True` replaces the folder's files."""
     mine = tmp_path / "out" / "rank_1" / "events.csv"
     mine.parent.mkdir(parents=True)
     mine.write_text("mine")

@@ -1,4 +1,4 @@
-"""Every analysis, method of HTA's interface and page works on the small set of real traces."""
+"""Every analysis, every page and every method of HTA's interface works on the small set of real traces."""
 
 from __future__ import annotations
 

@@ -98,7 +98,7 @@ def computing(frame: pd.DataFrame, *, others: bool) -> pd.Series[Any]:
 
 
 def grouped(*, others: bool) -> tuple[Theirs, Ours]:
-    """Compare a mean duration in the kernel breakdown; each tool groups kernels as `others` by its own defaults."""
+    """Compare a mean duration in the kernel breakdown; the tools' own defaults decide which kernels are in `others`."""
     return (
         lambda htas: us(computing(htas.table("get_gpu_kernel_breakdown.1"), others=others)["mean (us)"]),
         lambda facade: us(

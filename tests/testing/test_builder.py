@@ -115,7 +115,7 @@ def test_args_replace_those_of_the_builder_and_none_removes_one():
 
 
 def test_host_rows_belong_to_the_process_of_their_rank():
-    """Operators, annotations, steps and runtime calls of rank 1 have process id 1001 and the id of their thread."""
+    """Operators, annotations, steps and runtime calls of rank 1 have `pid` 1001; their `tid` is the thread's number."""
     builder = (
         TraceBuilder()
         .rank(1)
@@ -187,7 +187,7 @@ def test_write_creates_the_folder_and_one_file_per_rank(tmp_path):
 
 
 def test_the_whole_trace_reads_back():
-    """Events of each kind read back with their kind and time, in the order of the calls."""
+    """The reader returns events of each kind with their kind and time, in the order of the builder's calls."""
     rank_trace = (
         TraceBuilder(base_time_ns=1_000_000)
         .step(1, 0, 100)
@@ -224,7 +224,7 @@ starts_ns, durations_ns = st.integers(0, 2**61), st.integers(0, 2**52)
 @settings(deadline=None)
 @given(starts_ns, durations_ns)
 def test_every_nanosecond_survives(start_ns, duration_ns):
-    """Start and duration read back exactly, up to the largest times that the reader accepts."""
+    """The reader returns the exact start and duration, up to the largest times that it accepts."""
     start_us, duration_us = Decimal(start_ns).scaleb(-3), Decimal(duration_ns).scaleb(-3)
     trace = TraceBuilder().kernel("k", start_us=start_us, duration_us=duration_us).build()
 
@@ -235,7 +235,7 @@ def test_every_nanosecond_survives(start_ns, duration_ns):
 @settings(deadline=None)
 @given(st.text(st.characters(exclude_categories=["Cs"])))
 def test_every_name_survives(name):
-    """Any name reads back unchanged, even with quotes, backslashes or control characters."""
+    """The reader returns any name unchanged, even a name with quotes, backslashes or control characters."""
     rank_trace = TraceBuilder().kernel(name, start_us=0, duration_us=1).build().ranks[0]
 
     ids = rank_trace.table("events", ["name"])["name"]

@@ -45,7 +45,7 @@ def test_the_true_correction_maps_one_clock_to_another() -> None:
 
 
 def test_a_late_host_and_missing_calls() -> None:
-    """The late host's recording begins later, so it has about two thirds as many calls as the other one."""
+    """The late host's recording begins later, so it has about two thirds as many calls as the other recording."""
     options = CallsOptions(hosts=2, ranks_per_host=1, operations=300, late_host=1, missing_fraction=0.1)
     counts = simulated_calls(options).calls["rank"].value_counts(sort=True)["count"].to_list()
 

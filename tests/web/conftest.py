@@ -20,7 +20,7 @@ def browser() -> Iterator[object]:
 
 @pytest.fixture(scope="module")
 def log_folder(real_traces, tmp_path_factory):
-    """Return a log folder with one run per real trace, as for TensorBoard; use a temporary cache."""
+    """Return a folder like a log folder of TensorBoard, with one run per real trace; use a temporary cache."""
     folder = tmp_path_factory.mktemp("logs")
     for name, path in REAL_TRACES.items():
         with suppress(pytest.skip.Exception):

@@ -82,8 +82,8 @@ def row_axis(rows: Sequence[str], title: str) -> dict[str, Any]:
 def color_bar(top: float = 1.0) -> dict[str, Any]:
     """Return a horizontal colour bar above a matrix whose upper edge is at the fraction `top` of the plot's height.
 
-    The colour bar has no title because of a bug in plotly.js 7: if there is one, plotly.js also moves the title of the
-    axis below the matrix.
+    The colour bar has no title, because a title would trigger a bug in plotly.js 7 that displaces the title of the axis
+    below the matrix.
     """
     return {
         "title": {"text": ""},

@@ -326,7 +326,7 @@ def _other_format(path: str) -> str:
 
 
 def _path_exists(location: Location) -> bool:
-    """Return whether a path exists, even if it is a broken link."""
+    """Return whether a path exists; a broken link counts as existing."""
     return location.is_symlink() or location.exists()
 
 

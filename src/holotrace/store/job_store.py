@@ -92,7 +92,7 @@ class StoredRank:
         """Restore a StoredRank from the dict that `asdict` returned.
 
         Raises:
-            KeyError, TypeError, ValueError: `raw` does not describe a stored rank; `rank` may be a string, for example.
+            KeyError, TypeError, ValueError: `raw` does not describe a stored rank, for example because its `rank` is a string.
         """
         if rank_or_none(operator.index(raw["rank"])) is None or not isinstance(raw["source"], str):
             message = "not a rank"

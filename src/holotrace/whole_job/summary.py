@@ -227,7 +227,7 @@ _LOSSES = Plan(_losses_of_rank, _lost_in_all)
 def _findings(results: dict[str, Result]) -> tuple[str, ...]:
     """Return the findings of the analyses whose tables have rows, without duplicates.
 
-    An analysis whose tables are all empty only reports that data are missing.
+    If all tables of an analysis are empty, its findings say only that data are missing.
     """
     with_rows = (result for result in results.values() if has_rows(result))
     return tuple(dict.fromkeys(finding for result in with_rows for finding in result.findings))

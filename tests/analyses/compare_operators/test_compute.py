@@ -258,7 +258,7 @@ def test_pairs_equal_those_of_the_plugin(name: str, goldens: Path, real_traces: 
 
 @pytest.mark.parametrize("name", DIFFS)
 def test_a_comparison_with_compat_has_the_rows_of_the_plugin(name: str, goldens: Path, real_traces: Path) -> None:
-    """With `compat`, the rows are the pairs of TensorBoard's plugin, with host times, the plugin's default."""
+    """With `compat`, the rows are the pairs of operators that TensorBoard's plugin shows, with their host times."""
     control, test = (case(side, goldens, real_traces).trace for side in DIFFS[name])
     result = compare_operators(control, test, compat=COMPAT)
     nodes = json.loads(gzip.decompress((goldens / "tb" / "diff" / name / "nodes.json.gz").read_bytes()))

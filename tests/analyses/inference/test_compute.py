@@ -274,7 +274,7 @@ def test_speculation_has_drafted_tokens_and_no_known_output() -> None:
 
 
 def test_steps_of_the_draft_model_are_apart() -> None:
-    """SGLang names the steps of the draft model, so they have a separate row."""
+    """SGLang marks the steps of the draft model in their names, so they have a separate row."""
     builder = TraceBuilder()
     for start, name in ((0, "step[DRAFT_EXTEND bs=4]"), (50, "step[TARGET_VERIFY bs=4]")):
         builder.annotation(name, start_us=start, duration_us=40)

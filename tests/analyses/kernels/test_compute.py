@@ -28,7 +28,10 @@ def launched(blocks: int) -> dict[str, object]:
 
 
 def job() -> TraceBuilder:
-    """Return two launches of a gemm by aten::mm, one by aten::linear, a relu without a known launch, and a copy."""
+    """Return three launches of a gemm, a relu without a known launch, and a copy.
+
+    aten::mm launches the gemm twice, and aten::linear launches it once.
+    """
     builder = TraceBuilder().operator("aten::mm", start_us=0, duration_us=20)
     builder.operator("aten::linear", start_us=20, duration_us=20)
     for start, duration, launch, blocks in ((10, 10, 1, 2), (30, 30, 2, 4), (60, 5, 21, 4)):
@@ -137,7 +140,10 @@ def test_infinite_and_negative_values_are_unknown() -> None:
 
 
 def test_means_are_of_the_known_calls_and_say_their_share() -> None:
-    """Launch shapes are known for 10 of 40 µs on rank 0 and all 10 µs on rank 1; the means include only these 20 µs."""
+    """The means include only the kernels whose launch shapes are known.
+
+    These kernels take 10 of 40 µs on rank 0 and all 10 µs on rank 1.
+    """
     builder = TraceBuilder().kernel("k", start_us=0, duration_us=10, args={"blocks per SM": 2})
     builder.kernel("k", start_us=20, duration_us=30)
     builder.rank(1).kernel("k", start_us=0, duration_us=10, args={"blocks per SM": 4})

@@ -134,7 +134,7 @@ def test_the_gpu_of_a_real_amd_trace(real_traces) -> None:
 
 
 def test_memory_from_before_the_recording_matches_the_file(real_traces) -> None:
-    """At the peak, the bytes allocated before the recording equal the allocated total before the first event."""
+    """Of the memory at the peak, the part allocated before the recording equals `first_bytes`."""
     result = memory_timeline(opened(real_traces / "single_v100"))
     before = result.at_peak.filter(pl.col("operator") == "(before the recording)")
     assert before["bytes"].to_list() == [4_096_614_400]

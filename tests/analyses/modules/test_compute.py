@@ -43,7 +43,7 @@ def model() -> TraceBuilder:
 
 
 def test_modules_have_forward_and_backward_times() -> None:
-    """Backward time, including gradient accumulation, counts toward the linked module and Net_0 around it."""
+    """A module's backward time includes gradient accumulation and also counts for Net_0, which contains the module."""
     table = modules(model().build()).per_module
 
     net = {
@@ -116,7 +116,7 @@ def test_a_module_that_appears_in_a_later_call_follows_its_parent() -> None:
 
 
 def test_work_launched_in_an_annotation_belongs_to_the_module() -> None:
-    """A kernel launched within Net_0 in an annotation, but in no operator, adds to the device self time of Net_0."""
+    """Net_0 launches a kernel in an annotation but in no operator; the kernel adds to the device self time of Net_0."""
     builder = module(TraceBuilder(), "Net_0", 0, 100).annotation("part", start_us=10, duration_us=50)
     builder.kernel("custom", start_us=200, duration_us=7, launch_us=20)
 
@@ -125,7 +125,7 @@ def test_work_launched_in_an_annotation_belongs_to_the_module() -> None:
 
 
 def test_only_outermost_operators_count() -> None:
-    """Net_0 has one operator call: aten::linear in an annotation counts, but aten::mm inside aten::linear does not."""
+    """Net_0 has one operator call, aten::linear; neither the annotation around it nor aten::mm inside it counts."""
     builder = module(TraceBuilder(), "Net_0", 0, 100).annotation("part", start_us=10, duration_us=50)
     builder.operator("aten::linear", start_us=11, duration_us=20).operator("aten::mm", start_us=12, duration_us=5)
 
@@ -134,7 +134,10 @@ def test_only_outermost_operators_count() -> None:
 
 @pytest.mark.parametrize("kind", ["cpu_op", "user_annotation"])
 def test_ranges_of_lightning_are_modules_and_hooks(kind) -> None:
-    """Lightning's ranges, which are operators before PyTorch 1.12 and annotations later, become modules and hooks."""
+    """The ranges that Lightning records become modules and hooks.
+
+    Before PyTorch 1.12, they are recorded as operators; since then, as annotations.
+    """
     builder = TraceBuilder().header(Framework="pytorch-lightning")
     for name, start, duration in (
         ("[pl][profile]run_training_batch", 0, 90),
@@ -155,7 +158,7 @@ def test_ranges_of_lightning_are_modules_and_hooks(kind) -> None:
 
 
 def test_a_finding_names_what_was_not_recorded() -> None:
-    """Findings name missing modules, missing device work, and missing links from backward to forward operators."""
+    """Findings report that modules, device work, or links from backward to forward operators were not recorded."""
     nothing = modules(TraceBuilder().operator("aten::mm", start_us=0, duration_us=5).build())
     assert nothing.per_module.is_empty()
     assert nothing.lightning_hooks.is_empty()

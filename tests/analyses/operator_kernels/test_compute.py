@@ -31,7 +31,8 @@ def training() -> TraceBuilder:
 def test_kernels_belong_to_the_innermost_operator() -> None:
     """Each innermost operator has a row with its kernels and two mean delays.
 
-    The delays are from the start of the operator to the launch, and from the launch to the start of the kernel.
+    The first delay lasts from the start of the operator to the start of the launch call.
+    The second lasts from the start of the launch call to the start of the kernel.
     """
     assert operator_kernels(training().build()).per_sequence.to_dicts() == [
         {
@@ -52,7 +53,7 @@ def test_kernels_belong_to_the_innermost_operator() -> None:
 
 
 def test_backward_kernels_belong_to_the_forward_operator_too() -> None:
-    """aten::mm has kernels of 4 µs forward and 5 µs backward, because the kernels of MmBackward0 count as its own."""
+    """aten::mm has 4 µs of forward kernels and 5 µs of backward kernels, which were launched inside MmBackward0."""
     assert operator_kernels(training().build()).per_forward.to_dicts() == [
         {
             "rank": 0,
@@ -96,7 +97,7 @@ def test_copies_count_when_asked_for() -> None:
 
 
 def test_all_kernels_of_a_graph_count() -> None:
-    """One graph launch runs two kernels, which are one sequence of the operator around the launch."""
+    """An operator launches a graph of two kernels; its row lists both kernels as one sequence."""
     builder = (
         TraceBuilder()
         .operator("CompiledFunction", start_us=0, duration_us=10)

@@ -66,7 +66,7 @@ class Job:
 def nested_job() -> Job:
     """Return a job in which addmm, inside linear, allocates blocks of 60 and 40 B; relu frees the 40 B.
 
-    linear itself frees 100 B from before the recording, and relu allocates 8 B on the host.
+    linear itself frees 100 B that were allocated before the recording, and relu allocates 8 B on the host.
     """
     return (
         Job()
@@ -115,7 +115,7 @@ def test_the_columns_and_their_types() -> None:
 
 
 def test_an_event_belongs_to_an_operator_that_has_begun_and_not_ended() -> None:
-    """`b` starts when `a` ends; an event at this time belongs to `b`, and an event at the end of `b` to neither."""
+    """An event when `a` ends and `b` starts belongs to `b`; an event when `b` ends belongs to no operator."""
     job = Job().range("a", 10, 10).range("b", 20, 10).change(10, 1, 1).change(20, 2, 2).change(30, 4, 3)
 
     result = operator_memory(job.builder.build())
@@ -218,7 +218,10 @@ def test_without_addresses_there_are_sums_but_no_blocks() -> None:
 
 
 def test_an_address_allocated_twice_and_freed_twice() -> None:
-    """Two blocks are allocated at one address. The first free releases the second; the second free matches none."""
+    """Two blocks are allocated at one address, and two are freed there.
+
+    The first free releases the block that was allocated last; the second free matches no allocation.
+    """
     job = Job().change(1, 100, 2).change(2, 700, 2).change(3, -700, 2).change(4, -100, 2)
     blocks = operator_memory(job.builder.build()).blocks.select("block_bytes", "allocated_ns", "released_ns")
     assert blocks.rows() == [(100, 1_000, None), (700, 2_000, 3_000), (100, None, 4_000)]
@@ -235,7 +238,7 @@ ranges = st.lists(st.tuples(st.sampled_from("abc"), st.integers(0, 40), st.integ
 def test_nothing_is_counted_twice_or_lost(
     events: list[tuple[int, int, int, tuple[int, int]]], calls: list[Any]
 ) -> None:
-    """For random events, each allocation is one block, and the self sums equal the sums of a slow, simple search."""
+    """For random events, each allocation is one block, and the self sums equal those that a simple search computes."""
     job = Job()
     for name, start, length in calls:
         job.range(name, start, length)
@@ -369,5 +372,5 @@ def _their_name(row: dict[str, Any]) -> str:
 
 
 def _rounded(value: float) -> float:
-    """Round like the plugin: to two decimals, but values below 0.01 to one significant digit."""
+    """Round as the plugin does: to two decimals, or to one significant digit if the value is below 0.01."""
     return round(value, 2) if value == 0 or abs(value) >= LEAST_OF_TWO_DIGITS else float(f"{value:.0e}")

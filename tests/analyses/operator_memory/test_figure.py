@@ -19,7 +19,7 @@ def result(name: str = "aten::mm", *, with_addresses: bool = True) -> OperatorMe
 
 
 def test_each_operator_has_a_bar_of_released_and_unreleased_memory() -> None:
-    """The bars show 2 KiB released and 1 KiB not released on the GPU; with `device_type="cpu"`, 16 B on the host."""
+    """The bars show 2 KiB released and 1 KiB not released on the GPU; `device_type="cpu"` shows 16 B on the host."""
     figure = plot_operator_memory(result())
     assert {bar.name: list(bar.x) for bar in figure.data} == {"released again": [2], "not released by the end": [1]}
     assert "3 KiB" in figure.data[0].customdata[0]

@@ -36,9 +36,9 @@ def job() -> TraceBuilder:
 
 
 def test_times_of_an_operator_are_sums_over_its_calls() -> None:
-    """aten::mm has two calls of 20 µs, which include 7 µs of launch calls, and 70 µs of kernels, two of which overlap.
+    """aten::mm has two calls of 20 µs, which include 7 µs of launch calls.
 
-    The overlap is 10 µs, so the device is busy for 60 µs.
+    Its kernels take 70 µs; two of them overlap for 10 µs, so the device is busy for 60 µs.
     """
     mm = {
         "rank": 0,
@@ -211,7 +211,7 @@ def test_ranks_are_summed_for_people() -> None:
     ids=["its own", "the correlation, as in 2022", "none"],
 )
 def test_work_with_an_unmatched_external_id_keeps_its_operator(launch_args, kernel_args) -> None:
-    """A kernel belongs to the operator around its launch; with `compat`, only if operator and launch share an id."""
+    """A kernel belongs to the operator around its launch; with `compat`, operator and launch must also share an id."""
     builder = (
         TraceBuilder()
         .operator("aten::mm", start_us=0, duration_us=20, args={"External id": 7})
@@ -255,7 +255,7 @@ def test_a_damaged_shape_is_shown_as_it_is() -> None:
     "source", ["diff/control/*", "diff/test/*", "single_v100/*", "ns_resolution/*", "dlrm_8rank/*"]
 )
 def test_nearly_all_launched_work_of_real_traces_has_an_operator(real_traces, source) -> None:
-    """At least 99 % of launched work has an operator, even in traces from 2022, in which the plugin finds no operators."""
+    """At least 99 % of launched work has an operator, even in traces from 2022, where the plugin finds no operators."""
     for rank_trace in opened(real_traces / source).ranks.values():
         launched = device_owner(rank_trace).drop_nulls("launch_index")
         assert (launched["operator"] >= 0).mean() >= 0.99

@@ -37,7 +37,7 @@ def test_time_on_unknown_cores_is_a_part_of_its_own() -> None:
 
 
 def test_the_host_is_drawn_on_request_and_without_devices() -> None:
-    """`side="host"`, the default without device work, shows 18 ms of self time and 2 ms in operators inside."""
+    """With `side="host"`, or if the trace has no device work, the figure shows host time."""
     figure = plot_operators(operators(module_job().build()), side="host")
     assert {bar.name: list(bar.x) for bar in figure.data} == {"itself": [18], "inside it": [2]}
 

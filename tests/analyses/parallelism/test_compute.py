@@ -80,7 +80,7 @@ def test_groups_have_their_axis_and_its_reason() -> None:
 
 
 def test_the_fsdp_unit_that_asked_has_its_share() -> None:
-    """An all-gather launched inside `FSDP::all_gather (layers.0)` is on axis fsdp and listed with this FSDP unit."""
+    """An all-gather launched inside `FSDP::all_gather (layers.0)` is on axis fsdp, in the row of this annotation."""
     builder = TraceBuilder()
     for rank in (0, 1):
         builder.rank(rank).header(host_name="node-1").step(1, 0, 100)
@@ -96,7 +96,7 @@ def test_the_fsdp_unit_that_asked_has_its_share() -> None:
 
 
 def host_call(builder: TraceBuilder, operator: str, *, family: str, start_us: int, size: int) -> None:
-    """Add an operator that requests a gloo call, and the call itself: 10 µs later, on thread 7, for 20 µs."""
+    """Add an operator that requests a gloo call; the call starts 10 µs later on thread 7 and takes 20 µs."""
     args = {"Input Dims": [[size]], "Input type": ["float"]}
     dims = [[[size]], []] if family == "all_reduce" else [[size], [size]]
     builder.operator(operator, start_us=start_us, duration_us=2, args={"Input Dims": dims})
@@ -319,7 +319,7 @@ def test_a_recommender_uses_one_group_for_two_axes() -> None:
 
 
 def test_an_undecided_purpose_of_a_group_is_ambiguous() -> None:
-    """In one group, all-reduces of gradients are on axis dp; all-to-alls with equal splits may be on axis ep or cp."""
+    """The group's gradient all-reduces are on axis dp; its all-to-alls with equal splits may be on axis ep or cp."""
     builder = TraceBuilder()
     for rank in (0, 1):
         builder.rank(rank).header(host_name="a").step(1, 0, 1_000)
@@ -344,7 +344,10 @@ def _grouped(rank: int, builder: TraceBuilder, left: list[int], name: str = "ate
 
 
 def test_rows_of_grouped_products_show_the_imbalance() -> None:
-    """Ranks 0 and 1 compute 100 and 300 rows, which is 0.5 and 1.5 times the mean; weight gradients do not count."""
+    """Ranks 0 and 1 compute 100 and 300 rows, which is 0.5 and 1.5 times the mean.
+
+    The product that computes a gradient of the weights is not counted.
+    """
     builder = TraceBuilder()
     _grouped(0, builder, [100, 16])
     _grouped(1, builder, [300, 16], "aten::_scaled_grouped_mm")

@@ -10,7 +10,10 @@ from holotrace.testing.builder import TraceBuilder
 
 
 def _two_axes() -> Parallelism:
-    """Return two ranks that all-reduce on axis tp, where rank 1 is 40 µs late, and then on axis dp without waiting."""
+    """Return two ranks that all-reduce first on axis tp and then on axis dp.
+
+    On axis tp, rank 1 is 40 µs late; on axis dp, no rank is late.
+    """
     builder = TraceBuilder()
     for rank, late in enumerate((0, 40)):
         builder.rank(rank).header(host_name="a")

@@ -94,7 +94,7 @@ def test_the_columns_and_their_types() -> None:
 
 
 def test_work_that_seems_to_begin_before_its_launch_does_not_wait() -> None:
-    """A kernel that starts before its launch enters and leaves the queue at the launch; HTA would count -1."""
+    """A kernel that starts before its launch enters and at once leaves the queue at the launch; HTA would count -1."""
     builder = TraceBuilder().kernel("k", start_us=5, duration_us=9, launch_us=8)
 
     assert changes(builder) == [(7, 8, 1), (7, 8, 0)]

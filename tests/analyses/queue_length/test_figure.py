@@ -8,7 +8,7 @@ from holotrace.testing.builder import TraceBuilder
 
 
 def test_queue_length_shows_how_long_work_waits() -> None:
-    """Kernels wait from 0 to 5, 0 to 10 and 15 to 20 µs: two at once for 5 of 20 µs, and none for 5 µs."""
+    """For 5 of 20 µs, two kernels wait; for 10 µs, one kernel waits; for the other 5 µs, the queue is empty."""
     builder = TraceBuilder()
     for launch, start in ((0, 5), (0, 10), (15, 20)):
         builder.kernel("k", start_us=start, duration_us=1, launch_us=launch)

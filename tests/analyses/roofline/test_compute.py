@@ -37,7 +37,7 @@ def rows(builder: TraceBuilder, *columns: str, **options: Any) -> list[tuple[Any
 
 
 def test_the_longer_part_bounds_an_operator() -> None:
-    """Compute bounds the product (1.0995 TFLOP at 989.4 TFLOP/s), and memory bounds the sum (3 GiB at 3,352 GB/s)."""
+    """The product is bound by compute (1.0995 TFLOP at 989.4 TFLOP/s), the sum by memory (3 GiB at 3,352 GB/s)."""
     assert rows(job(), "operator", "flops", "bytes_moved", "bound", "floor_ns", "gap_ns") == [
         ("aten::add", 1 << 28, 3 << 30, "memory", 960_986, 1_039_014),
         ("aten::mm", 2 * 8192**3, 3 * (1 << 27), "compute", 1_111_291, 888_709),
@@ -122,9 +122,9 @@ def test_peaks_show_what_the_trace_and_the_vendor_attain() -> None:
 
 
 def test_the_cache_does_not_show_what_the_memory_attains() -> None:
-    """12 MB fit in the cache of 50 MB, so the rate of this operator does not show how fast the memory is.
+    """12 MB fit in the cache of 50 MB, so the operator's rate does not show how fast the memory is.
 
-    The table of peaks therefore has no attained rate of the memory.
+    The attained memory rate in the table of peaks is therefore null.
     """
     args = {"Input Dims": [[1 << 20], [1 << 20], []], "Input type": ["float", "float", "Scalar"]}
     builder = TraceBuilder().header(**H100).operator("aten::add", start_us=0, duration_us=5, args=args)

@@ -36,12 +36,13 @@ DIFFERENT = {
     "int8": 24_576,  # aten::_int_mm
     # FlopCounterMode treats sparse matrices as dense; the trace does not record how many elements they store.
     "sparse": 0,
-    # Recomputation stops when all results exist: at the start of another product, which is recorded but never runs.
+    # A checkpoint stops recomputing once all results exist. It stops at the start of another product;
+    # the profiler records this product, although it never runs.
     "checkpoint": 5_050_368,
     # A selective checkpoint saves some results; the profiler also records calls that only return a saved result.
     "checkpoint_selective": 827_904,
 }
-"""Our FLOPs of those models for which FlopCounterMode counts other FLOPs; the comments give the reasons."""
+"""The FLOPs that holotrace counts for models where FlopCounterMode's count differs; the comments give the reasons."""
 
 
 def counted(name: str) -> Roofline:

@@ -40,7 +40,10 @@ def of_call(operator: str, dims: Any, types: list[str], values: list[str] | None
     ],
 )
 def test_what_is_unknown_has_its_reason(operator, dims, types, reason) -> None:
-    """FLOPs and lower bound are null, the coverage is 0 %, and the row and the first finding give the reason."""
+    """If the cost of a call is unknown, the row and the first finding give the reason.
+
+    The FLOPs, the bytes and the lower bound of the call are null, and the coverage is 0 %.
+    """
     result = of_call(operator, dims, types)
     row = result.per_operator.row(0, named=True)
     assert (row["flops"], row["bytes_moved"], row["floor_ns"], row["bound"]) == (None, None, None, None)
@@ -58,7 +61,7 @@ def test_a_sparse_matrix_has_an_unknown_cost() -> None:
 
 
 def test_an_empty_tensor_costs_nothing() -> None:
-    """A product of 0 x 4 and 4 x 8 has 0 FLOPs and reads only the second matrix; nothing is divided by 0."""
+    """The product of a 0 x 4 and a 4 x 8 matrix has 0 FLOPs, reads only the second matrix, and causes no error."""
     row = of_call("aten::mm", [[0, 4], [4, 8]], ["float"] * 2).per_operator.row(0, named=True)
     assert (row["flops"], row["bytes_moved"], row["flops_per_s"], row["reason"]) == (0, 128, 0.0, "")
     nothing = of_call("aten::add", [[0], [0], []], ["float", "float", "Scalar"]).per_operator.row(0, named=True)

@@ -1,4 +1,7 @@
-"""Tests of the lower bounds of operators recorded on an H100: only operators with cached data are faster."""
+"""Tests of the lower bounds of operators recorded on an H100.
+
+Only operators whose data is in the cache run faster than their lower bound.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +30,7 @@ FASTER_THAN_MEMORY = {
     "two_ranks-sharded": {"aten::copy_", "aten::split_with_sizes_copy"},
     "two_ranks-tensor_parallel": {"aten::add_", "aten::gelu", "aten::mul"},
 }
-"""For each recording, the operators that move data faster than the memory can, because the data is cached."""
+"""For each recording, the operators that move data faster than the memory can, because the data is in the cache."""
 
 
 @pytest.fixture(params=sorted(FASTER_THAN_MEMORY))
@@ -37,7 +40,7 @@ def recording(request) -> tuple[str, Roofline]:
 
 
 def test_only_the_cache_is_faster_than_a_lower_bound(recording) -> None:
-    """Operators that are faster than their lower bound are memory-bound, and cached data can explain this."""
+    """Operators that run faster than their lower bound are memory-bound, and cached data can explain their speed."""
     name, result = recording
     above = result.per_operator.filter(pl.col("floor_ns") > pl.col("busy_ns"))
     beyond_cache = pl.col("call_count") * (pl.col("bytes_moved") - 2 * CACHE_BYTES) / BYTES_PER_S * 1e9
@@ -57,7 +60,7 @@ def test_no_share_above_one_is_silent(recording) -> None:
 
 
 def test_a_tensor_parallel_rank_computes_its_part_of_a_product() -> None:
-    """Two ranks divide 4,096 columns, so each matrix product has 2,048 columns, not 4,096 like the whole DTensor."""
+    """Two ranks divide 4,096 columns, so each matrix product has 2,048 columns, not the 4,096 of the whole DTensor."""
     products = roofline(recorded("two_ranks-tensor_parallel")).per_operator.filter(operator="aten::mm")
     assert not products["input_shape"].str.contains("4096").any()
     assert products["input_shape"].str.contains("2048").all()

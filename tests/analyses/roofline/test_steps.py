@@ -76,7 +76,7 @@ def test_a_utilization_above_1_is_reported() -> None:
 
 
 def test_backward_work_counts_for_the_module_of_the_forward_operator() -> None:
-    """A product in Linear_0 takes 4 µs forward and 3 µs backward; both count toward Linear_0."""
+    """Both kernels count toward Linear_0: 4 µs in the forward pass and 3 µs in the backward pass."""
     place = {"ph": "X", "pid": 1000, "tid": 1, "cat": "python_function"}
     builder = TraceBuilder().event(name="nn.Module: Linear_0", ts=0, dur=20, args={"Python id": 1}, **place)
     builder.operator("aten::mm", start_us=1, duration_us=10, args={"Sequence number": 7, "Fwd thread id": 0})

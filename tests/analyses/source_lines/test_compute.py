@@ -66,7 +66,7 @@ def test_host_time_belongs_to_the_innermost_line() -> None:
 
 
 def test_device_time_belongs_to_the_line_that_launched_the_work_or_called_its_forward_operator() -> None:
-    """Kernels count as 30 µs of `forward` (20 of them in its backward pass) and 8 µs of `main`, which calls backward.
+    """`forward` gets 30 µs of kernel time, 20 µs of it in the backward pass; `main`, which calls backward, gets 8 µs.
 
     The device is idle from 110 to 122 µs: the first 5 µs, before autograd's thread starts, count toward `main`,
     and the rest toward `forward`.
@@ -123,7 +123,7 @@ def test_more_libraries_can_be_named() -> None:
 
 
 def test_recursive_calls_count_once_in_totals() -> None:
-    """A function of 50 µs calls itself for 20 µs; its total is 50 µs, and work of the inner call counts once."""
+    """A function of 50 µs calls itself for 20 µs; its total is 50 µs, and the kernel of the inner call counts once."""
     builder = TraceBuilder().python("tree.py(1): walk", start_us=0, duration_us=50)
     builder.python("tree.py(1): walk", start_us=10, duration_us=20)
     builder.kernel("gemm", start_us=40, duration_us=5, launch_us=15, launch_duration_us=1)
@@ -233,7 +233,7 @@ def test_recorded_late_ranks_sleep(job: Path, rank: int, line: str) -> None:
 
 @pytest.mark.parametrize("name", ["ddp_gloo_4rank", "pipeline_gloo_4rank"])
 def test_self_times_add_up_to_the_recorded_time_of_the_threads(name: str) -> None:
-    """In a real job, the self times of lines and of callees each add up to the recorded time of all threads."""
+    """The self times of all lines, and those of all callees, add up to the recorded time of all threads."""
     trace = holotrace.open_trace(RECORDED / name)
     result = source_lines(trace)
     for rank, rank_trace in trace.ranks.items():
@@ -246,7 +246,7 @@ def test_self_times_add_up_to_the_recorded_time_of_the_threads(name: str) -> Non
 
 
 def test_device_times_add_up_to_all_device_work() -> None:
-    """In a real job, the device times of lines and of callees each add up to the total of the outermost line."""
+    """The device times of all lines, and those of all callees, add up to the total of the outermost line."""
     result = source_lines(holotrace.open_trace(EXAMPLES / "training"))
     assert result.per_line["device_self_ns"].sum() == result.per_callee["device_self_ns"].sum()
     assert result.per_line["device_total_ns"].max() == result.per_line["device_self_ns"].sum()

@@ -9,7 +9,10 @@ from jobs import HOSTILE
 
 
 def small() -> TraceBuilder:
-    """Return a line of 100 µs with an operator of 30 µs, a wait of 20 µs, and a kernel of 8 µs."""
+    """Return a trace with one line of code: it takes 100 µs, 30 of them in an operator and 20 in a wait.
+
+    The operator launches a kernel of 8 µs.
+    """
     builder = TraceBuilder().python("a.py(1): f", start_us=0, duration_us=100)
     builder.operator("aten::mul", start_us=10, duration_us=30)
     builder.runtime("cudaDeviceSynchronize", start_us=60, duration_us=20)
@@ -31,7 +34,7 @@ def test_host_time_is_drawn_on_request() -> None:
 
 
 def test_names_are_text() -> None:
-    """Names from the trace are escaped; time without a line has a bar, too."""
+    """Names from the trace are escaped; time that belongs to no line gets a bar, too."""
     builder = TraceBuilder().python(f"a{HOSTILE}.py(1): f", start_us=0, duration_us=100)
     figure = plot_source_lines(source_lines(builder.operator("op", start_us=0, duration_us=5, thread=9).build()))
     assert "<script>" not in "".join(figure.data[0].customdata)

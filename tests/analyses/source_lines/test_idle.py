@@ -20,7 +20,7 @@ launches = st.lists(
 
 
 def disjoint(items: list[tuple[int, int, int]]) -> list[tuple[int, int, int]]:
-    """Return the functions without those that overlap an earlier function on the same thread."""
+    """Return the functions, but drop each one that overlaps an earlier function on the same thread."""
     kept: list[tuple[int, int, int]] = []
     for thread, start, length in items:
         if all(other != thread or start + length <= begin or begin + size <= start for other, begin, size in kept):
@@ -29,7 +29,7 @@ def disjoint(items: list[tuple[int, int, int]]) -> list[tuple[int, int, int]]:
 
 
 def is_nested(call: tuple[int, ...], functions: list[tuple[int, int, int]]) -> bool:
-    """Return whether the launch and each function on its thread are disjoint, or one of them contains the other."""
+    """Return whether each function on the same thread contains the launch, lies inside it, or does not overlap it."""
     thread, begin, duration, *_ = call
     end = begin + duration
     return all(

@@ -22,7 +22,8 @@ def one_step() -> TraceBuilder:
     """Return a step of 100 µs in which events of all categories overlap.
 
     On the host, an operator (0 to 60 µs) contains a launch call (5 to 15 µs), and a data loader follows (60 to 75 µs).
-    The device runs a kernel (20 to 40 µs), a copy (35 to 50 µs), a memset (48 to 52 µs), an all-reduce (45 to 70 µs).
+    The device runs a kernel (20 to 40 µs), a copy (35 to 50 µs), a memset (48 to 52 µs) and
+    an all-reduce (45 to 70 µs).
     """
     builder = TraceBuilder().step(7, 0, 100).operator("aten::mm", start_us=0, duration_us=60)
     builder.annotation("enumerate(DataLoader)#_MultiProcessingDataLoaderIter.__next__", start_us=60, duration_us=15)
@@ -32,7 +33,7 @@ def one_step() -> TraceBuilder:
 
 
 def test_overlapping_time_counts_for_the_first_category_that_fits() -> None:
-    """Time covered by several events counts toward their first category in CATEGORIES; for 25 µs, no event runs."""
+    """Time covered by several events counts toward their first category in CATEGORIES; the last 25 µs are `other`."""
     result = step_time(one_step().build())
 
     assert result.per_step.to_dicts() == [
@@ -145,7 +146,7 @@ def test_findings_name_what_was_not_recorded() -> None:
 
 
 def test_a_rank_of_kernels_alone_is_one_step(goldens, real_traces) -> None:
-    """A rank with only kernels counts as one step of 100 µs; in the plugin, the step has a negative length."""
+    """If a rank has only kernels, its recording counts as one step of 100 µs; the plugin reports a negative length."""
     trace = case("tb_edge/gpu_only_trace", goldens, real_traces).trace
 
     (row,) = step_time(trace).per_step.iter_rows(named=True)

@@ -39,7 +39,7 @@ def test_the_table_and_the_answer_use_the_names_of_the_figure() -> None:
 
 
 def test_several_ranks_show_their_mean_step_and_one_can_be_chosen() -> None:
-    """With two ranks, the figure shows the mean step of each; with `rank=1`, it shows the steps of rank 1."""
+    """With two ranks, the figure shows the mean step of each rank; with `rank=1`, it shows the steps of rank 1."""
     result = step_time(stepping_job(2).build())
 
     assert bars(plot_step_time(result))["other"] == [9, 9]
@@ -49,7 +49,7 @@ def test_several_ranks_show_their_mean_step_and_one_can_be_chosen() -> None:
 
 
 def test_steps_of_one_number_stay_apart() -> None:
-    """In the plugin's results, step numbers may repeat; equal names get a suffix, so their bars do not stack."""
+    """In the plugin's results, two steps may have the same number; a suffix keeps their bars apart."""
     result = step_time(stepping_job().build())
     twice = StepTime(result.per_step.with_columns(step=pl.lit(1, pl.Int64)), result.mean)
 

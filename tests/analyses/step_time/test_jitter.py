@@ -11,7 +11,7 @@ from holotrace.testing.builder import TraceBuilder
 
 
 def job(gemm_us=(50, 50, 50, 50, 50), sleep_us=(0, 0, 0, 0, 0), name="<built-in function sleep>"):
-    """Return the result for one rank whose steps take 50 µs plus a gemm and a sleep of these lengths."""
+    """Return the result for one rank; each step takes 50 µs plus the given times of its gemm and its sleep."""
     builder, now = TraceBuilder(), 0
     for number, (gemm, sleep) in enumerate(zip(gemm_us, sleep_us, strict=True)):
         length = 50 + gemm + sleep
@@ -61,7 +61,7 @@ def test_a_function_is_compared_over_steps_whatever_its_object():
 
 
 def test_without_python_functions_the_event_is_unknown():
-    """Without recorded Python functions, only the category that took longer is known, and the event is null."""
+    """Without recorded Python functions, only the category that took longer is known, so the column `event` is null."""
     builder = TraceBuilder()
     for number, start_us in enumerate((0, 100, 200, 300, 400)):
         builder.step(number, start_us, 100 if number < 4 else 900)
@@ -80,7 +80,10 @@ def test_few_steps_and_small_differences_are_steady(gemm_us):
 
 @given(st.lists(st.integers(20, 2_000), min_size=1, max_size=9))
 def test_excess_is_the_distance_to_the_median_of_the_steady_steps(gemm_us):
-    """For random steps, at least half of the steady steps take at most the typical time; warm-up steps come first."""
+    """For random steps, the excess is the duration minus the typical time, and all warm-up steps come first.
+
+    At least half of the steady steps take no longer than the typical time.
+    """
     jitter = job(gemm_us, [0] * len(gemm_us)).jitter
     steady = jitter.filter(step_kind="steady")
     assert 2 * (steady["excess_ns"] <= 0).sum() >= len(steady) > 0

@@ -40,7 +40,7 @@ def _folder_of(name: str) -> Path:
     for folder in folders:
         if (folder / f"trace-{name}.parquet").is_file():
             return folder
-    pytest.skip(f"trace-{name}.parquet is in none of {', '.join(map(str, folders))}")
+    pytest.skip(f"no trace-{name}.parquet in these folders: {', '.join(map(str, folders))}")
 
 
 def _by_name(table: Any, key: str) -> dict[str, float]:
@@ -61,7 +61,7 @@ def test_the_steps(published: Published) -> None:
 
 
 def test_the_slowdowns(published: Published) -> None:
-    """S, and S by kind of operation, by stage and by replica, equal the authors' numbers."""
+    """The slowdown S of the job, and of each kind of operation, stage and replica, equals the authors' number."""
     result, figures = published.result, published.figures
 
     assert result.slowdown == pytest.approx(figures["blocking_slowdown"], rel=1e-6)
@@ -74,7 +74,7 @@ def test_the_slowdowns(published: Published) -> None:
 
 
 def test_the_workers(published: Published) -> None:
-    """S_w of a worker, overall and in every step, is the smaller of its replica's S and its stage's S."""
+    """The slowdown S_w of a worker is the smaller of its replica's and its stage's, overall and in each step."""
     result, figures = published.result, published.figures
     by_replica, by_stage = (figures[f"blocking_decompose_by_{part}"] for part in ("dp_rank", "stage"))
     for _, replica, stage, slowdown in result.per_worker.iter_rows():
@@ -94,7 +94,7 @@ def test_the_shares(published: Published) -> None:
 
 
 def test_the_answer(published: Published) -> None:
-    """In the trace AR, the authors slowed down one worker; in ST, the last stage takes too long."""
+    """The authors slowed down one worker in AR, so the answer blames workers; in ST, it blames the last stage."""
     worst, answers = (
         published.result.per_worker.row(0),
         {

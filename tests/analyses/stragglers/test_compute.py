@@ -170,7 +170,7 @@ def test_groups_of_the_same_name_are_distinguished_by_their_ranks() -> None:
 
 
 def test_sends_and_receives_are_left_out() -> None:
-    """Two ranks have only sends, which are not collectives, so the table is empty."""
+    """The two ranks only send, and sends are not collectives, so the table is empty."""
     builder = TraceBuilder().collective("send", start_us=0, duration_us=5)
     builder.rank(1).collective("send", start_us=0, duration_us=50)
     assert stragglers(builder.build()).per_rank.is_empty()

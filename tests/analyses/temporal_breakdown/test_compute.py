@@ -130,7 +130,7 @@ def test_a_job_on_cpus_alone_is_an_error_that_says_so(real_traces) -> None:
 
 
 def test_waiting_is_idle() -> None:
-    """Synchronisation between two kernels counts as idle time; after the last kernel, it is outside of the window."""
+    """Synchronisation between two kernels counts as idle time; the window ends with the last kernel."""
     builder = (
         TraceBuilder()
         .kernel("a", start_us=0, duration_us=10)
@@ -143,7 +143,7 @@ def test_waiting_is_idle() -> None:
 
 
 def test_amd_stream_0_is_measured() -> None:
-    """On ROCm's stream 0, a kernel counts as 5 µs of computation and a copy kernel as 2 µs of other work."""
+    """On ROCm's stream 0, a matrix product of 5 µs counts as computation, and a copy kernel of 2 µs as other work."""
     builder = (
         TraceBuilder()
         .kernel("Cijk_Alik_Bljk", start_us=0, duration_us=5, stream=0, launch_us=-3, launch_name="hipLaunchKernel")
@@ -181,7 +181,7 @@ works = st.lists(
 
 @given(works)
 def test_the_parts_are_the_nanoseconds_that_an_oracle_counts(work: list[tuple[str, int, int]]) -> None:
-    """For random kernels, all three times equal the numbers of nanoseconds that an oracle counts one by one."""
+    """For random kernels, the computation, other work and idle time equal those of an oracle that checks every ns."""
     builder = TraceBuilder()
     for name, start, duration in work:
         builder.kernel(name, start_us=start / 1000, duration_us=duration / 1000)

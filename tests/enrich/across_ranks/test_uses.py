@@ -76,7 +76,7 @@ def _reducing(forward_elements: int, *, backward_us: int = 100) -> TraceBuilder:
     ],
 )
 def test_the_pass_that_requests_all_reduces_decides(forward_elements, backward_us, candidates):
-    """All-reduces of gradients do not look like tp, even if the optimizer takes long.
+    """All-reduces of gradients do not look like tp, even if the optimizer takes a long time.
 
     All-reduces of layers do not look like dp, even if data loading is late.
     """
@@ -84,7 +84,10 @@ def test_the_pass_that_requests_all_reduces_decides(forward_elements, backward_u
 
 
 def _exchanging(pairs: dict[int, int], late_us: int = 0) -> TraceBuilder:
-    """Return ranks that receive from 100 to 200 µs; the first sends at 100 µs, each next one `late_us` later."""
+    """Return ranks that all receive from 100 to 200 µs.
+
+    The first rank starts its send at 100 µs; each other rank starts its send `late_us` after the previous rank.
+    """
     builder, ranks = TraceBuilder(), tuple(pairs)
     for place, (rank, receiver) in enumerate(pairs.items()):
         sender = next(other for other, to in pairs.items() if to == rank)

@@ -93,9 +93,9 @@ def test_args_decide_the_collective_before_the_name(kernel: str, collective: str
 
 
 def test_args_describe_a_collective() -> None:
-    """The row of a collective contains the values by which the collective is found on other ranks.
+    """The row of a collective contains the values that identify the same collective on other ranks.
 
-    `asked_ns` is the start of its launch call.
+    `asked_ns` is the start of the collective's launch call.
     """
     builder = TraceBuilder().collective(start_us=10, duration_us=5, launch_us=2, elements=64, sequence=9)
     (row,) = collectives(builder.build().ranks[0]).to_dicts()
@@ -128,7 +128,7 @@ def test_annotations_of_the_host_count_only_without_kernels() -> None:
 
 
 def test_a_group_without_ranks_is_known_only_as_the_whole_job() -> None:
-    """Each process assigns its own group numbers, so a group without recorded ranks is unknown unless it contains all ranks."""
+    """Each process numbers its groups itself, so a group without recorded ranks is unknown unless it has all ranks."""
     without = {"Process Group Ranks": None}
     builder = TraceBuilder().collective(start_us=0, duration_us=1, args=without)
     builder.collective(

@@ -39,14 +39,18 @@ def _splits(text: str | None, *, out_elements: int = 80, elements: int = 80) -> 
     ],
 )
 def test_split_sizes(text, is_even, in_splits, sent_bytes) -> None:
-    """`text` splits 80 elements of 4 bytes; rank 4, the second of its group, sends only the first part."""
+    """`text` splits 80 elements of 4 bytes between the two ranks of a group.
+
+    Rank 4, the second rank of the group, keeps the second part and sends only the first.
+    """
     assert _splits(text) == (is_even, in_splits, sent_bytes)
 
 
 def test_an_empty_list_is_even_only_if_input_and_output_are_equally_large() -> None:
     """An empty list of splits means an even split only if input and output are equally large.
 
-    Otherwise, the call may have received a list of tensors of different sizes, for which the list is empty too.
+    If their sizes differ, the call may have received a list of tensors of different sizes; the list of splits is then
+    empty too.
     """
     assert _splits("[]", out_elements=60) == (None, None, None)
 

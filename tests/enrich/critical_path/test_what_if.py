@@ -64,7 +64,10 @@ def is_named(name: str) -> pl.Expr:
     ids=["nothing", "faster", "slower", "removed", "replaced", "two changes", "no launch overhead"],
 )
 def test_a_device_bound_window_follows_its_kernels(changes: tuple[Change, ...], expected_us: float) -> None:
-    """Without gemm, relu starts after its call, at 21 µs; without launch overhead, gemm and its call start at 5 µs."""
+    """Without gemm, relu starts when its launch call returns, at 21 µs.
+
+    Without launch overhead, gemm starts when its launch call starts, at 5 µs.
+    """
     assert predicted_us(gpu_bound(), *changes) == expected_us
 
 

@@ -177,7 +177,7 @@ def test_work_was_asked_for_when_its_launch_began() -> None:
 def test_work_before_the_first_launch_of_its_stream_was_launched_before_the_recording() -> None:
     """Kernels that start before the first kernel with a recorded launch were launched before the recording.
 
-    The rule applies to each stream separately, here to two kernels on stream 20.
+    Each stream is treated separately. Here, the two `left` kernels start before the first launched kernel of stream 20.
     """
     builder = TraceBuilder().kernel("early", start_us=5, duration_us=5, launch_us=1)
     builder.kernel("left 1", start_us=0, duration_us=9, stream=20).kernel(
@@ -192,8 +192,8 @@ def test_work_before_the_first_launch_of_its_stream_was_launched_before_the_reco
 def test_on_a_stream_without_launches_only_work_before_all_launches_is_from_before_the_recording() -> None:
     """Some profiler versions do not record the launches of NCCL's kernels, here those on stream 20.
 
-    On such a stream, work counts as launched before the recording only if it starts before the first launch on any
-    stream.
+    On a stream without recorded launches, only work that starts before the first launch on any stream was launched
+    before the recording.
     """
     builder = TraceBuilder().kernel("gemm", start_us=15, duration_us=5, launch_us=10)
     builder.kernel("left", start_us=0, duration_us=30, stream=20).kernel("later", start_us=40, duration_us=9, stream=20)

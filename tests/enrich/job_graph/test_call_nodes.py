@@ -13,13 +13,13 @@ STEP_US = 100
 
 
 def of_step(builder: TraceBuilder) -> CallGraph:
-    """Build the trace and return the graph of its step, with its calls."""
+    """Build the trace and return the call graph of its step."""
     (rank_trace,) = builder.build().ranks.values()
     return call_graph(rank_trace, path_window(rank_trace))
 
 
 def times_us(result: CallGraph) -> list[tuple[int, ...]]:
-    """Return when each call is requested, starts and ends, in µs after the start of the step."""
+    """Return the times at which each call is requested, starts and ends, in µs after the start of the step."""
     times = result.graph.nodes["time_ns"] // 1_000
     begin = times[0]
     columns = [times.gather(result.calls[name]) - begin for name in ("asked_node", "start_node", "end_node")]
@@ -56,7 +56,7 @@ def test_a_receive_runs_beside_the_thread_that_requested_it() -> None:
 
 
 def test_a_receive_that_is_awaited_at_once_takes_all_of_its_time() -> None:
-    """If the thread waits at once, the binding edge to the end of the receive comes from the start of the receive."""
+    """If the thread waits at once, the binding edge into the receive's end leads from the receive's start."""
     builder = (
         TraceBuilder()
         .step(1, 0, STEP_US)
@@ -90,7 +90,7 @@ def test_a_recorded_wait_ends_with_the_call() -> None:
 
 
 def test_kernels_are_asked_for_where_they_start() -> None:
-    """A collective on a device is requested when its kernel starts, and has the nodes of the kernel."""
+    """A collective on a device is requested when its kernel starts; it starts and ends with the kernel."""
     builder = (
         TraceBuilder().step(1, 0, STEP_US).collective(group_ranks=(0, 1), start_us=30, duration_us=20, launch_us=10)
     )

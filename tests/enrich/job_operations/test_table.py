@@ -34,7 +34,10 @@ def test_rows_are_sorted_and_numbered_by_start() -> None:
 
 
 def test_names_and_units_of_the_published_files_are_accepted() -> None:
-    """The published files have the columns `optype`, `start_ts` and `duration` (in seconds); -1 means no microbatch."""
+    """Files published with the OSDI'25 paper have the columns `optype`, `start_ts` and `duration`.
+
+    The times are in seconds, and the microbatch -1 means that there is none.
+    """
     row = {
         "optype": "gc",
         "start_ts": 1.5,

@@ -28,7 +28,7 @@ THREADS = 608 * 256
 
 
 def launched(call: str, grid: list[int], *, where: str, block: tuple[int, int, int] = (256, 1, 1)) -> TraceBuilder:
-    """Return a launch whose shape is in the args of the call, of the kernel, or of both."""
+    """Build a launch of one kernel; `where` says which args record its shape: the call's, the kernel's or both."""
     shape = {"grid": grid, "block": list(block)}
     builder = TraceBuilder().header(deviceProperties=[MI300])
     args = {"call": (shape, {}), "kernel": ({}, shape), "both": (shape, shape)}[where]
@@ -102,7 +102,10 @@ def test_rocm_counts_the_cpus_among_the_devices_of_kernels(count: int) -> None:
 
 @pytest.mark.parametrize("name", ["models/mi300_bert", "inference/vllm_prefilldecode_piecewise/graph_execution"])
 def test_the_blocks_of_real_kernels(name: str, real_traces: Path) -> None:
-    """Blocks per SM equal those computed from the JSON text; for hipExtModuleLaunchKernel, the grid counts threads."""
+    """The blocks per SM equal those computed from the JSON text.
+
+    The grid of hipExtModuleLaunchKernel counts threads instead of blocks.
+    """
     path = real_traces / f"{name}.json.gz"
     events = json.loads(gzip.decompress(path.read_bytes()))["traceEvents"]
     calls = {event["args"].get("correlation"): event["name"] for event in events if event.get("cat") == "cuda_runtime"}

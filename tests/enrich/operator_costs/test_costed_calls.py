@@ -12,7 +12,7 @@ MATRICES = {"Input Dims": [[8, 4], [4, 2]], "Input type": ["float", "float"]}
 
 
 def named(builder: TraceBuilder) -> list[tuple[str | None, int, int | None]]:
-    """Return operator, busy_ns and flops of each call."""
+    """For each call, return its operator, busy_ns and flops."""
     rank_trace = builder.build().ranks[0]
     costed = costed_calls(rank_trace)
     keys = costed.keys.select(

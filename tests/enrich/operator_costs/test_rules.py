@@ -247,7 +247,7 @@ def test_unknown_costs_have_a_reason(operator, dims, types, values, reason) -> N
 @pytest.mark.parametrize("odd", [["s0", 4], [[2, 3], [4, 3]], [-1, 4]], ids=["symbolic", "nested", "negative"])
 @pytest.mark.parametrize(("operator", "dims", "types", "values", "flops", "moved"), HAND_COUNTED)
 def test_odd_shapes_never_change_a_cost_in_silence(operator, dims, types, values, flops, moved, odd) -> None:  # noqa: PLR0917 -- the columns of the table
-    """A symbolic, nested or negative shape leaves the cost as it was, or makes the cost unknown with a reason."""
+    """If a shape is symbolic, nested or negative, the cost either stays the same or is unknown with a reason."""
     for place in (index for index, shape in enumerate(dims) if shape):
         cost = call(operator, [*dims[:place], odd, *dims[place + 1 :]], types, values)
         assert cost.reason or (cost.flops, cost.bytes) == (flops, moved)
@@ -276,7 +276,8 @@ def test_the_backward_pass_of_a_convolution_is_a_convolution_for_each_gradient()
 def test_dense_operations_have_neither_bias_nor_mask() -> None:
     """Dense operations are those that PyTorch's FlopCounterMode counts.
 
-    These are the 2·M·N·K of a product without its bias, or all query-key pairs of an attention without its mask.
+    For a product, they are 2·M·N·K, without the bias. For attention, they cover all query-key pairs, as if there were
+    no mask.
     """
     assert call(*HAND_COUNTED[3][:4]).dense_flops == 48
     causal = next(row for row in HAND_COUNTED if "True" in row[3][4:5])
@@ -312,7 +313,10 @@ def test_the_kernel_shows_the_element_type_of_a_list() -> None:
 
 
 def test_parameters_of_a_kernel_are_not_element_types() -> None:
-    """`_chunk_cat` copies bytes into a padded float32 result; the `long` parameters of its kernel are positions."""
+    """The `long` parameters in the kernels of `_chunk_cat` are positions; they do not show the element type.
+
+    One kernel copies the bytes of float32 values, the other one converts from bfloat16. The result is padded.
+    """
     lists = [[[3], [2, 4]], [], [], [2, 6]], ["TensorList", "Scalar", "Scalar", F32], ["", "0", "2", ""]
     copied = "void at::native::detail::chunk_cat_cuda_kernel<char, char>(char**, char*, long*, long, long)"
     converted = "void at::native::detail::chunk_cat_cuda_kernel<c10::BFloat16, float>(char**, char*, long*, long)"
@@ -348,7 +352,7 @@ def test_what_the_compiler_recorded_comes_first() -> None:
 
 
 def test_attention_over_a_cache_needs_the_sums_of_the_step() -> None:
-    """A vLLM step's name contains sums over the step's requests; with them, the counts equal those of TraceLens."""
+    """From the sums over requests in a vLLM step's name, the rule computes the same counts as TraceLens."""
     step = "execute_8192_context_9(sq8155sk8430sqsq7475785sqsk7671310)_generation_37(sq37sk34489sqsq37sqsk34489)"
     dims = [[8192, 64, 64], [8192, 8, 64], [8192, 8, 64], [8192, 64, 64], [], [], [], [0]]
     types = [BF16] * 4 + [""] * 3 + [BF16]
@@ -510,7 +514,7 @@ DIFFERENCES = Path(__file__).parent / "bytes_against_tracelens.csv"
 
 @pytest.mark.slow
 def test_operations_equal_those_of_tracelens(goldens) -> None:
-    """For every operator and shape that TraceLens models, the operations are equal."""
+    """For every operator and shape that both model, holotrace and TraceLens count the same number of operations."""
     rows = tracelens_rows(goldens)
     assert len(rows) > 150
     for row in rows:
@@ -520,7 +524,7 @@ def test_operations_equal_those_of_tracelens(goldens) -> None:
 
 
 def test_bytes_equal_those_of_tracelens_or_the_difference_is_listed(goldens) -> None:
-    """The numbers of bytes that differ are exactly those in the list, which gives a reason for each."""
+    """The list contains exactly the calls for which TraceLens counts different bytes, with a reason for each."""
     differing = {
         (row["name"], row["Input Dims"], str(here), str(there))
         for row in tracelens_rows(goldens)
@@ -536,18 +540,18 @@ def test_bytes_equal_those_of_tracelens_or_the_difference_is_listed(goldens) -> 
 
 
 def tracelens_rows(goldens: Path) -> list[dict[str, str]]:
-    """From all tables, return those rows for which TraceLens has a model."""
+    """Return those rows of all tables whose operators TraceLens can model."""
     paths = sorted((goldens / "tracelens").glob("*/unified_perf_summary.csv"))
     return [row for path in paths for row in modelled(path)]
 
 
 def tracelens_bytes(row: dict[str, str]) -> int | None:
-    """Return the bytes that TraceLens counts; its "MB" are MiB."""
+    """Return the bytes that TraceLens counts; the values in its "MB" column are in MiB."""
     return round(2**20 * float(row["Data Moved (MB)"])) if row["Data Moved (MB)"] else None
 
 
 def modelled(path: Path) -> list[dict[str, str]]:
-    """From one table, return those rows for which TraceLens has a model."""
+    """Return those rows of one table whose operators TraceLens can model."""
     with path.open(newline="") as file:
         return [row for row in csv.DictReader(file) if row["has_perf_model"] == "True"]
 

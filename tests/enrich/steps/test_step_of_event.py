@@ -7,7 +7,7 @@ from holotrace.testing.builder import TraceBuilder
 
 
 def numbers(builder: TraceBuilder) -> dict[str, int | None]:
-    """Return the step of each event, by its name."""
+    """Return {event name: number of its step}."""
     (rank_trace,) = builder.build().ranks.values()
     names = rank_trace.texts(rank_trace.table("events", ["name"])["name"]).to_list()
     return dict(zip(names, step_of_event(rank_trace).to_list(), strict=True))
@@ -48,7 +48,7 @@ def test_device_work_belongs_to_the_step_that_launched_it() -> None:
 def test_work_launched_before_the_recording_belongs_to_no_step() -> None:
     """A kernel has no step if it starts before the first kernel with a recorded launch on its stream.
 
-    It must have been launched before the recording, although it runs during a step.
+    Such a kernel must have been launched before the recording, although it runs during a step.
     """
     builder = TraceBuilder().step(4, 0, 50).kernel("left", start_us=5, duration_us=20, stream=20)
     builder.kernel("launched", start_us=30, duration_us=1, launch_us=3, stream=20)

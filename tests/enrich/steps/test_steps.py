@@ -80,7 +80,7 @@ def test_host_events_from_the_last_step_on_are_dropped() -> None:
 
 
 def test_device_work_follows_its_launch() -> None:
-    """Work launched in step 1 is kept, and work launched in step 2 dropped, whenever it runs."""
+    """Work launched in step 1 is kept and work launched in step 2 is dropped, no matter when the work runs."""
     builder = (
         TraceBuilder()
         .step(1, 10, 10)
@@ -109,7 +109,7 @@ def test_device_work_without_a_launch_is_kept_when_it_begins_before_the_last_ste
 
 
 def test_gpu_annotations_of_steps_do_not_move_the_boundary() -> None:
-    """The last step begins with its range on the host (30 µs), not with the range on the GPU (80 µs)."""
+    """The last step begins when its host range begins (30 µs), not when its GPU annotation begins (80 µs)."""
     builder = (
         TraceBuilder()
         .step(1, 10, 10)

@@ -47,7 +47,7 @@ def content(merged) -> dict[str, Any]:
 
 
 def kernels(content: dict[str, Any]) -> Iterator[tuple[tuple[str, int], int, int, int]]:
-    """Yield ((group, number), rank, start, end) of the kernel of each collective.
+    """Yield ((group, number), rank, start, end) for the kernel of each collective on each rank.
 
     Times are in ns since the file's base time.
     """
@@ -68,7 +68,7 @@ def test_collectives_of_two_hosts_end_together_within_the_half_width(merged, con
     apart = [max(times) - min(times) for times in ends.values() if len(times) == RANKS]
     assert len(apart) > 10
     assert max(apart) <= half_width
-    assert max(apart) < 5_000  # in the simulation, all ranks end at the same time
+    assert max(apart) < 5_000  # in the simulation, all ranks leave a collective at the same time
 
 
 def test_no_rank_leaves_a_collective_before_the_last_one_enters(content) -> None:
@@ -136,7 +136,7 @@ def _ranks_by_key(content: dict[str, Any]) -> dict[tuple[str, int], set[int]]:
 
 
 def test_the_metadata_say_how_each_clock_was_corrected(merged, content) -> None:
-    """The metadata give offset, drift and half-widths for each host, and list the ranks of the host."""
+    """For each host, the metadata give the clock's offset, drift and half-widths, and list the ranks."""
     clocks = content["metadata"]["clocks"]
     assert clocks["reference_host"] == "node-00"
     reference, other = clocks["hosts"]

@@ -29,7 +29,7 @@ def placed(*events: str, clock: RankClock = AS_RECORDED) -> list[dict[str, Any]]
 
 
 def test_times_pids_and_ids_change_and_nothing_else() -> None:
-    """The offset (5 ns) and the difference of base times (1 µs) are added to times; args are unchanged."""
+    """Times are shifted by the clock offset (5 ns) and the difference between base times (1 µs); args are unchanged."""
     event = {"ph": "s", "id": 7, "pid": 0, "tid": 20, "ts": 1.5, "name": "ac2g", "args": {"pid": 0, "ts": 1, "id": 2}}
     assert placed(json.dumps(event), clock=RankClock("a", (ClockLine(BASE, 5, 0.0, 1),))) == [
         {**event, "id": (3 << 36) + 7, "pid": 3002, "ts": 2.505}
@@ -45,7 +45,7 @@ def test_a_duration_is_that_on_the_reference_clock() -> None:
 
 
 def test_names_of_processes_are_left_out() -> None:
-    """The merged trace has its own names and order of processes; it keeps the names of threads with events."""
+    """The names and the order of the rank's processes are dropped; threads that have events keep their names."""
     names = [f'{{"ph":"M","name":"{name}","pid":0}}' for name in ("process_name", "process_sort_index", "thread_name")]
     assert placed(*names, '{"ph":"M","name":"thread_name","pid":7}') == [
         {"ph": "M", "name": "thread_name", "pid": 3002}

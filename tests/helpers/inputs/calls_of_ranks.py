@@ -11,7 +11,7 @@ DEFAULTS = {"family": "all_reduce", "content": 1, "window": 0, "in_bytes": 8, "d
 
 
 def of_rank(*calls, groups: tuple[ProcessGroup, ...] = (), world_size: int | None = None, host: str = "a") -> OfRank:
-    """Return the data that a rank sends; each call is a dict of some columns, with `times` as (start, end) in µs."""
+    """Return the data that a rank sends; each call is a dict of column values, plus `times`: (start, end) in µs."""
     rows = [_row(number, call) for number, call in enumerate(calls)]
     return OfRank(pl.DataFrame(rows, COLUMNS), RankFacts(host, world_size, groups))
 

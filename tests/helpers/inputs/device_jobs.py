@@ -1,4 +1,4 @@
-"""Jobs of one rank on a GPU, with operators of known shapes and kernels of known times."""
+"""Jobs of one rank on a GPU, with operators of known shapes and kernels of known durations."""
 
 from __future__ import annotations
 
@@ -113,7 +113,7 @@ def cases_of(trace: Trace, rule: str) -> dict[str, RankCase]:
 
 
 def said(trace: Trace, rule: str) -> Said:
-    """Return the sentences of the rule's only case."""
+    """Return the rule's sentences for its cases on the first rank."""
     (known,) = (known for known in RULES if known.name == rule)
     return known.say(list(cases_of(trace, rule).values()))
 

@@ -1,4 +1,4 @@
-"""Names that contain control characters or begin like formulas, and a job in which all names are like that."""
+"""Names with control characters or with the first character of a spreadsheet formula, and a job with such names."""
 
 from __future__ import annotations
 

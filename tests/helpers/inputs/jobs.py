@@ -19,7 +19,11 @@ HOSTILE = "<img src=x onerror=alert(1)><script>alert(1)</script>"
 
 
 def gpu_job() -> TraceBuilder:
-    """Return rank 0 (µs: gemm 0..40, all-reduce 20..60, `MARKUP` 100..110 launched at 80) and rank 1 (gemm 0..100)."""
+    """Return two ranks with kernels, whose times in µs are listed here.
+
+    - Rank 0: gemm (0..40), all-reduce (20..60) and `MARKUP` (100..110, launched at 80).
+    - Rank 1: gemm (0..100).
+    """
     return (
         TraceBuilder()
         .kernel("gemm", start_us=0, duration_us=40)
@@ -97,7 +101,7 @@ def launching_job() -> TraceBuilder:
 
 
 def module_job() -> TraceBuilder:
-    """Return the module Net_0 (0..100 ms) around Linear_0 (10..40 ms), which runs an operator with two kernels."""
+    """Return a job: Net_0 (0..100 ms) calls Linear_0 (10..40 ms), which runs an operator with two kernels."""
     builder = TraceBuilder()
     for name, start, duration in (("Net_0", 0, 100_000), (f"Linear_0{MARKUP}", 10_000, 30_000)):
         call = {"pid": 1000, "tid": 1, "ts": start, "dur": duration}

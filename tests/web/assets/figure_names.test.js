@@ -46,7 +46,7 @@ test("a word longer than a line gets its own line", () => {
   assert.equal(wrapped("a long_word b c", 3), "a<br>long_word<br>b c");
 });
 
-test("in a narrow figure, an axis of many ranks labels only every nth rank, and its title names n", () => {
+test("in a narrow figure, an axis of many ranks labels only some ranks, and its title says which", () => {
   const ranks = Array.from({ length: 16 }, (_, at) => String(8 * at));
   /** @param {string} text */
   const named = (text) => ({ type: "category", tickvals: ranks, ticktext: ranks, title: { text } });
@@ -61,7 +61,7 @@ test("in a narrow figure, an axis of many ranks labels only every nth rank, and 
   assert.equal(fittedAxis(named("rank (every 32nd is named)"), 358).title?.text, "rank (every 64th is named)");
 });
 
-test("a figure too narrow for names, as during layout, shows one category and cuts names to an ellipsis", () => {
+test("a figure too narrow for names shows one category and cuts names to an ellipsis", () => {
   const ranks = ["0", "1", "2", "3", "4"];
   const axis = { type: "category", tickvals: ranks, ticktext: ranks };
   for (const width of [-1, 0, 1, 189, 190, 191]) {

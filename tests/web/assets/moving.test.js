@@ -1,4 +1,4 @@
-// The brush of the map, steps from event to event, and names of flags.
+// The brush on the map, the text after a step to another event, and the names of new flags.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
@@ -19,14 +19,14 @@ test("a narrow brush can still be moved", () => {
   assert.deepEqual([100, 103, 106].map((x) => gripAt(x, 100, 106)), ["start", "both", "end"]);
 });
 
-test("a drag moves the edge or brush that it grips, and edges may cross", () => {
+test("a drag moves the gripped edge or the whole brush, or draws a new brush; one edge may cross the other", () => {
   assert.deepEqual(dragged("both", WINDOW, 150, 180), { start: 130, end: 230 });
   assert.deepEqual(dragged("start", WINDOW, 100, 150), { start: 150, end: 200 });
   assert.deepEqual(dragged("end", WINDOW, 200, 50), { start: 50, end: 100 });
   assert.deepEqual(dragged("new", WINDOW, 900, 400), { start: 400, end: 900 });
 });
 
-test("arrow keys pan by a tenth and zoom around the middle", () => {
+test("arrow keys pan by a tenth of the visible range or zoom around its middle; Home and End go to the ends", () => {
   assert.deepEqual(afterKey("ArrowRight", WINDOW, WHOLE), { start: 110, end: 210 });
   assert.deepEqual(afterKey("ArrowLeft", WINDOW, WHOLE), { start: 90, end: 190 });
   assert.deepEqual(afterKey("ArrowUp", WINDOW, WHOLE), { start: 110, end: 190 });

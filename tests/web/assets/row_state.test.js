@@ -40,7 +40,7 @@ const rankOf = (number) => ({
  */
 const shown = (state, rank) => state.shown(rank).map(({ at }) => at);
 
-test("a state that is read from a text is written as the same text", () => {
+test("reading a state from a text and writing it again returns the same text", () => {
   for (const text of ["", "pin.0.3,1.2~hide.0.5~order.0.3.1.2,4.1.0~find.gpu ~ stream", "find.a~pin.0.1", "hide.7.1"]) {
     assert.equal(String(new RowState(text)), text);
   }

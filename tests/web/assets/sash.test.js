@@ -13,6 +13,6 @@ test("arrow keys change the height by 4 percent of the timeline's height, betwee
   assert.deepEqual(["Home", "End", "Enter", "x"].map((key) => heightAfter(key, 50)), [10, 80, 32, undefined]);
 });
 
-test("a stored height that is not a number becomes the default, and a number is limited to 10 to 80 percent", () => {
+test("a stored height stays between 10 and 80 percent; text that is not a number becomes the default", () => {
   assert.deepEqual([null, "", "x", "-5", "500", "41.5"].map(heightFrom), [32, 32, 32, 10, 80, 41.5]);
 });

@@ -1,4 +1,4 @@
-// The part of the address that describes the timeline's view; what is written is read back unchanged.
+// The texts in the address that describe the timeline's view: how they are written and read.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
@@ -19,7 +19,7 @@ test("an invalid time range is ignored", () => {
   }
 });
 
-test("the item at the upper edge is read back from its text", () => {
+test("the item at the upper edge, and its distance from the edge, are written as text and read back", () => {
   const anchor = { key: "3.row12", away: -14 };
   assert.equal(texts.topText(anchor), "3.row12.14");
   assert.deepEqual(texts.topOf("3.row12.14"), anchor);

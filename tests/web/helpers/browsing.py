@@ -52,7 +52,10 @@ FIRST_FIGURES = ("temporal_breakdown", "step_time")
 
 _DOWNLOADED = ("http", "ws")
 _TENSORBOARDS_OWN = "/font-roboto/"
-"""The path of TensorBoard's fonts; with --path_prefix, TensorBoard requests them from a wrong address, which fails."""
+"""The path of TensorBoard's fonts; failed requests for it are ignored.
+
+With --path_prefix, TensorBoard requests its fonts from a wrong address.
+"""
 
 
 _SEEN = """() => {
@@ -112,7 +115,8 @@ def value_of(page: Page | Frame, script: str) -> Any:
 
     `evaluate` is not used, because it would wait for a frozen page without a limit.
     """
-    wrapped = f"async () => [await ({script})()]"  # in a list, which is always true, so that the wait ends
+    # The wait ends when the value is true in JavaScript. A list always is, so the result is put into a list.
+    wrapped = f"async () => [await ({script})()]"
     return page.wait_for_function(wrapped, timeout=PATIENCE_MS).json_value()[0]
 
 
@@ -250,7 +254,7 @@ def walk(seen: Visit, frame: Frame, session: Session, scope: Scope) -> Iterator[
 
 
 def expect_page(seen: Visit, frame: Frame, page: WebPage, session: Session, selection: Selection) -> None:
-    """Check that a page shows its figures, its filled tables, and the reasons for missing ones."""
+    """Check a page's number of figures, number of filled tables, and the reasons that it shows for missing tables."""
     made = [_outcome(lambda make=make: len(make(session, selection).frame) > 0) for make in page.tables.values()]
     reasons = {outcome for outcome in made if isinstance(outcome, str)}
     figures = int(True in made and page.name != "health")

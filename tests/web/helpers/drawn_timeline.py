@@ -18,9 +18,10 @@ LABELS_PX, RULER_PX = 230, 34
 
 
 def job() -> TraceBuilder:
-    """Return two ranks of 400 µs and two steps, with a forward operator, its launch, and its backward operator.
+    """Return a job of two ranks; each runs two steps of 200 µs.
 
-    Rank 1 enters the all-reduce 60 µs after rank 0. The GPU of rank 0 is idle from 150 to 240 µs.
+    On each rank, a forward operator launches a kernel, and the backward operator follows on another thread. Rank 1
+    enters the all-reduce 60 µs after rank 0. The GPUs of both ranks are idle from 150 to 240 µs.
     """
     builder = TraceBuilder(base_time_ns=1_700_000_000_000_000_000)
     for rank in (0, 1):
@@ -47,7 +48,7 @@ class Drawn:
     """A timeline on a page; its values are read from the state of the page."""
 
     def __init__(self, seen: Visit, ranks: int | None = 2) -> None:
-        """Wait until this many ranks are drawn and their rows no longer move; None waits for any rank."""
+        """Wait until this many ranks are drawn and their rows no longer move; if None, wait until any rank is drawn."""
         self.page = seen.page
         if ranks is None:
             self.page.wait_for_selector('#timeline[data-drawn]:not([data-drawn="0"])', timeout=PATIENCE_MS)
@@ -73,7 +74,7 @@ class Drawn:
         return tuple(self.of("[it.view.start, it.view.end]"))  # type: ignore[arg-type,return-value]  # two numbers
 
     def item(self, rank: int, row: str) -> str:
-        """Return JavaScript code for the item of a row."""
+        """Return a JavaScript expression that finds the item of the view that shows this row."""
         return f"it.view.items.find((item) => item.rank.number === {rank} && item.row && item.row.label === '{row}')"
 
     def label(self, rank: int, row: str, x: float = LABELS_PX / 2) -> tuple[float, float]:
@@ -121,7 +122,7 @@ class Drawn:
         self.page.keyboard.up(key)
 
     def hold_until(self, key: str, moved: Callable[[tuple[float, float]], bool]) -> None:
-        """Hold a key until the visible range has moved as expected, which takes longer on a busy machine."""
+        """Hold a key until `moved` returns true for the visible range; fail after `PATIENCE_MS`."""
         deadline = time.monotonic() + PATIENCE_MS / 1_000
         self.page.keyboard.down(key)
         while not moved(self.window):

@@ -14,7 +14,7 @@ from holotrace.web.timeline.slices import Lanes
 
 
 def _one_after_the_other(pairs: list[tuple[int, int]]) -> list[tuple[int, int]]:
-    """Turn (gap, length) into (start, length)."""
+    """Convert pairs (gap since the previous event, length) to pairs (start, length)."""
     at, events = 0, []
     for gap, length in pairs:
         events.append((at + gap, length))

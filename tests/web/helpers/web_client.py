@@ -27,7 +27,7 @@ class WebClient:
         return self.http.get(path, buffered=True)
 
     def page(self, query: str) -> dict[str, Any]:
-        """Return the navigation, selectors and page at an address."""
+        """Request a page of the app; return its navigation, its selectors and its content."""
         answer = self._ask("page.children", None, {"url.search": query})
         return {name: answer[name]["children"] for name in ("nav", "selectors", "page")}
 

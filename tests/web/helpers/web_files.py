@@ -13,13 +13,13 @@ from urllib.parse import urlsplit
 
 @dataclass
 class WebFiles:
-    """The files and behaviour of a server.
+    """The files that a server offers, how it responds, and the requests that it received.
 
     files       {path: content}; a folder is served as a page of links
     has_ranges  whether the server supports byte ranges
     cuts        how many responses above 1,000 bytes are still to be cut off in the middle
     status      HTTP status that replaces every response
-    etag        the version that the server sends; "" sends none
+    etag        the version that the server sends; if it is "", the server sends no version
     requests    method, path with query, and byte range of each request
     """
 
@@ -106,7 +106,7 @@ class _Handler(BaseHTTPRequestHandler):
 
 @contextmanager
 def serving() -> Iterator[WebFiles]:
-    """Run a server until the block ends."""
+    """Run a server until the `with` block ends."""
     server = _Server(WebFiles())
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
     thread.start()

@@ -1,4 +1,4 @@
-"""Pages of real recordings, light and dark, wide and narrow, fit the window, and axe finds no serious faults.
+"""Pages of real recordings fit wide and narrow windows, and axe finds no serious faults in light or dark mode.
 
 The package axe-playwright-python contains axe's script; https://github.com/dequelabs/axe-core lists its rules.
 """
@@ -42,7 +42,8 @@ RUNS = (
 )
 """Scrolls to the first table before the check, because AG Grid fills a grid's headers only once the grid is visible.
 
-`preload` is off, because it would request every style sheet in each run, for a rule that is off by default.
+`preload` is off, because it would make each check request all style sheets again. Only a rule that is off by default
+needs them.
 """
 
 SCHEME = "() => document.documentElement.dataset.mantineColorScheme ?? document.documentElement.dataset.theme ?? ''"
@@ -75,12 +76,13 @@ SOME_PAGES = {
     "two_rank_128": {"overview", "kernels", "operators", "kernel_breakdown", "collectives"},
     "many_ranks": {"overview", "timeline", "stragglers", "temporal_breakdown"},
 }
-"""Pages to visit for each recording: every page at least once, and some also with long names or with 128 ranks."""
+"""Pages to visit for each recording; each page is visited at least once, and some also with long names or 128 ranks."""
 
 MOST_PAGES = 6
 """The largest number of pages that one test visits.
 
-A small number spreads the tests over the workers; if a page hangs, only one test fails, within minutes.
+With few pages per test, the test processes share the work evenly. If a page hangs, only one test fails, and it fails
+within minutes.
 """
 
 
@@ -143,7 +145,7 @@ def test_axe_finds_nothing_serious_in_the_parts_of_the_timeline(served, browser)
 
 @pytest.mark.parametrize(("scheme", "width"), [("light", 1440), ("dark", 390)])
 def test_axe_finds_nothing_serious_in_a_report(browser, tmp_path, scheme: str, width: int) -> None:
-    """A report with names of several hundred letters passes with findings, caveats and files expanded."""
+    """A report with names of several hundred letters has no serious faults when all its sections are expanded."""
     holotrace.report(holotrace.open_trace(RECORDINGS["two_rank_128"]), tmp_path / "report.html")
     with visit(browser, (tmp_path / "report.html").as_uri(), bypass_csp=True, color_scheme=scheme) as seen:
         seen.page.evaluate(
@@ -154,7 +156,7 @@ def test_axe_finds_nothing_serious_in_a_report(browser, tmp_path, scheme: str, w
 
 
 def troubles_at(seen: Visit, page: WebPage) -> Iterator[str]:
-    """Yield the faults of a page, light and wide and then dark and narrow."""
+    """Yield the faults of a page: first in light mode in a wide window, then in dark mode in a narrow window."""
     seen.page.set_viewport_size({"width": WIDTHS[0], "height": 1000})
     go_to(seen.page.main_frame, page.name)
     seen.settle(seen.page.main_frame, page.title)

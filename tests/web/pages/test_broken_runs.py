@@ -37,7 +37,7 @@ def run_of(client: WebClient, name: str) -> str:
 
 
 def pages_for(name: str) -> list[Page]:
-    """Return all pages for a file in QUICK, and a third of the pages for any other file.
+    """Return all pages for a file in QUICK, and ON_EVERY_FILE and a third of all pages for any other file.
 
     A third is enough, because the tests of the command line compute and draw all results for every broken file.
     """

@@ -116,7 +116,7 @@ def test_a_search_narrows_the_table_and_stays_in_the_address(small, browser) -> 
 @pytest.mark.slow
 @pytest.mark.parametrize("begins", ["typed", *slow_except(["a page on this disk", "a page of another site"], [])])
 def test_the_address_with_the_token_opens_the_pages(browser, tmp_path, begins) -> None:
-    """An address with the token works when typed, in the file that `--open` writes, and in a link on another site.
+    """An address with the token works if it is typed, opened by the file of `--open`, or linked on another site.
 
     The address bar then shows the address without the token.
     """
@@ -149,7 +149,10 @@ def test_the_address_with_the_token_opens_the_pages(browser, tmp_path, begins) -
 
 
 def link_to(url: str, path: Path) -> Path:
-    """Write a page with a link; a page named open.html also redirects, like the file that `--open` writes."""
+    """Write a page with a link to the address.
+
+    A page named open.html also redirects to the address, as does the file that `--open` writes.
+    """
     leads = f'<meta http-equiv="refresh" content="0;url={url}">' if path.name == "open.html" else ""
     path.write_text(f'{leads}<a href="{url}">here</a>')
     return path
@@ -256,7 +259,7 @@ def test_only_the_selected_rank_is_shown(small, browser) -> None:
 
 
 def test_selectors_and_controls_of_tables_change_page_and_address(small, browser) -> None:
-    """Page and address change when a rank or a grouping is selected with the mouse, or another page with a key."""
+    """Selecting a rank or grouping with the mouse, or the next page with a key, changes both page and address."""
     session, url = small
     with visit(browser, url + Selection("kernel_breakdown", run=session.runs[0].id).query()) as seen:
         page, frame = seen.page, seen.page.main_frame

@@ -26,7 +26,7 @@ def step(*operators: tuple[str, int]):
 
 
 def test_the_sentence_names_gpus_and_operators() -> None:
-    """The step is 59 % longer (124 ms, not 78 ms); the sentence names the GPU, a new operator and a slower one."""
+    """The sentence gives both step times and names both GPUs, a new operator and a slower operator."""
     operators = compare_operators(step(("aten::mm", 100)), step(("aten::mm", 200), ("CompiledFunction", 300)))
     test = replace(CONTROL, step_ns=124_000_000, gpus=("V100",))
 
@@ -46,5 +46,5 @@ def test_the_sentence_names_gpus_and_operators() -> None:
     ],
 )
 def test_what_is_unknown_or_the_same_is_not_named(test: Headline, sentence: str) -> None:
-    """Without aligned operators, the sentence compares the steps, GPUs and ranks that are known for both runs."""
+    """Without aligned operators, the sentence compares the step times and names what else is known to differ."""
     assert changed(CONTROL, test, None) == sentence

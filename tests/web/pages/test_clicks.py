@@ -27,7 +27,7 @@ RECORDINGS = {
 
 @pytest.fixture(scope="module")
 def url(tmp_path_factory) -> str:
-    """Serve three recordings, and two runs of a step with different kernels."""
+    """Serve three recordings, and two runs of one step each whose kernels differ in length."""
     folder = tmp_path_factory.mktemp("clicks")
     for name, path in RECORDINGS.items():
         shutil.copytree(path, folder / name)
@@ -89,7 +89,7 @@ def user(url, browser):
     ids=["late rank", "idle cause on the host", "line of the costliest kernel", "memory peak", "bus bandwidth"],
 )
 def test_one_click_answers(user, run: str, texts: list[str]) -> None:
-    """A click on a run shows the answer."""
+    """One click on a run shows the answer to the question."""
     user.click("link", run)
     user.reads(*texts)
     assert user.clicks == 1

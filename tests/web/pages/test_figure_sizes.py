@@ -77,7 +77,7 @@ def address(served, name: str, page: str) -> str:
     [("ddp_gloo_4rank", "step_time"), ("ddp_gloo_4rank", "overview"), ("pipeline_gloo_4rank", "parallelism")],
 )
 def test_a_legend_leaves_the_bars_free_at_every_width(served, browser, name: str, page: str) -> None:
-    """After each change of the window's width, no legend covers bars, even if the legend now needs fewer lines."""
+    """When the window becomes wider or narrower, a legend gets fewer or more lines, but never covers bars."""
     with visit(browser, address(served, name, page)) as seen:
         for width in WIDTHS:
             seen.page.set_viewport_size({"width": width, "height": 1000})
@@ -98,7 +98,7 @@ def test_texts_of_figures_are_readable_at_every_width(served, browser, page: str
 
 
 def test_a_legend_of_a_report_leaves_the_bars_free_at_every_width(browser, tmp_path) -> None:
-    """A report uses the script of the web pages, so its legends do not cover bars at any width either."""
+    """A report uses the same script as the web pages, so its legends cover no bars at any width."""
     holotrace.report(holotrace.open_trace(TRACES / "ddp_gloo_4rank"), tmp_path / "report.html")
     with visit(browser, (tmp_path / "report.html").as_uri()) as seen:
         seen.page.evaluate("() => document.querySelectorAll('details.section').forEach(one => { one.open = true; })")

@@ -59,7 +59,7 @@ def test_the_finding_in_the_address_is_open(client) -> None:
 
 
 def test_a_finding_leads_to_its_ranks_its_first_event_and_its_rule(client) -> None:
-    """The finding links to the timeline of the late rank 3, and to the first time at which rank 3 is late."""
+    """The finding shows its rule and links to rank 3 on the timeline and to the first time at which rank 3 is late."""
     run = client.session.runs[0].id
     part = client.part(f"?view=overview&run={run}", "advice")
     links = links_of(next(known for known in details_of(part) if known["data-finding"] == "late_rank")["children"])

@@ -1,4 +1,4 @@
-"""The health page answers its question in one sentence."""
+"""The health page says in one sentence how many files are in each state."""
 
 from __future__ import annotations
 

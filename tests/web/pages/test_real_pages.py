@@ -33,7 +33,7 @@ RECORDINGS = {
 
 @pytest.fixture(scope="module")
 def client(tmp_path_factory) -> WebClient:
-    """Serve copies of the recordings, one run each, because links out of the served folder are not followed."""
+    """Serve a copy of each recording as a run; a link out of the served folder would not be followed."""
     folder = tmp_path_factory.mktemp("real")
     for name in {"two_rank_128", *RECORDINGS.values()}:
         shutil.copytree(TRACES / name, folder / Path(name).name)

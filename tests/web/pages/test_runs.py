@@ -39,7 +39,7 @@ def test_several_runs_are_listed_first_the_newest_on_top(client) -> None:
 
 
 def test_each_run_has_its_numbers_and_verdict(client) -> None:
-    """The list shows for the CPU job: two ranks, a step of 20 µs, no GPU work, and the diagnosis as its verdict."""
+    """For the CPU job, the list shows a step of 20 µs, no GPU work, two ranks, and the verdict of the diagnosis."""
     _, cpu = (run.id for run in client.session.runs)
     said = texts(client.part("", f"run.{cpu}"))
     assert said[:4] == ["20 µs", "no GPU work", "2 ranks", "GPU not recorded"]

@@ -23,7 +23,7 @@ KEPT = "?view=timeline&run=abc&ranks=0-1&steps=7"
     ],
 )
 def test_a_link_keeps_the_part_of_the_run_and_drops_the_rest(at, expected) -> None:
-    """The link keeps run, ranks and steps, and drops the other options of the page."""
+    """The link keeps the run, ranks and steps, and drops the other options of the page."""
     assert timeline_link(HERE, at) == KEPT + expected
 
 

@@ -64,7 +64,7 @@ def test_other_names_are_refused(host) -> None:
     ],
 )
 def test_a_page_of_another_site_cannot_post(origin) -> None:
-    """A POST request gets 403 if its origin is another site, a sandboxed page, another port, or malformed."""
+    """A POST request gets 403 if its Origin is malformed or that of another site, another port or a sandboxed page."""
     assert ask(guarded(), "POST", HTTP_ORIGIN=origin)[0] == 403
 
 
@@ -72,12 +72,12 @@ def test_a_page_of_another_site_cannot_post(origin) -> None:
     "headers", [{"HTTP_ORIGIN": "http://127.0.0.1:8050"}, {}, {"HTTP_SEC_FETCH_SITE": "same-origin"}]
 )
 def test_own_pages_and_programs_can_post(headers) -> None:
-    """POST requests are accepted from the server's own pages and from programs, because programs send no Origin."""
+    """POST requests from the server's own pages are accepted, and also those without an Origin: programs send none."""
     assert ask(guarded(), "POST", **headers)[0] == 200
 
 
 def test_only_same_origin_replaces_the_check_of_the_origin() -> None:
-    """A request marked `same-site` needs a valid origin, because another port of this machine may have sent it."""
+    """A request marked `same-site` still needs a valid Origin, because it may come from a page on another port."""
     assert ask(guarded(), "POST", HTTP_ORIGIN="http://127.0.0.1:1", HTTP_SEC_FETCH_SITE="same-site")[0] == 403
 
 
@@ -110,7 +110,7 @@ def test_without_the_token_nothing_is_shown(query) -> None:
     ],
 )
 def test_a_wrong_cookie_is_refused(cookie) -> None:
-    """A cookie that is wrong, malformed or from a server on another port gets 401."""
+    """A request gets 401 if its cookie is wrong, malformed or from a server on another port."""
     assert ask(guarded("secret"), HTTP_COOKIE=cookie)[0] == 401
 
 
@@ -144,7 +144,10 @@ LINK = {"HTTP_SEC_FETCH_SITE": "cross-site", "HTTP_SEC_FETCH_MODE": "navigate", 
 
 
 def test_a_link_on_another_site_works_after_a_reload() -> None:
-    """A link on another site opens a page that reloads itself; browsers send the cookie only with the reload."""
+    """A link on another site first opens a page that reloads itself.
+
+    Browsers do not send the cookie when such a link is followed, but they send it with the reload.
+    """
     status, headers, body = ask(guarded("secret"), **LINK)
     assert (status, headers["Content-Type"]) == (401, "text/html; charset=utf-8")
     assert b'http-equiv="refresh"' in body
@@ -155,9 +158,9 @@ def test_a_link_on_another_site_works_after_a_reload() -> None:
     "brought", [{}, {**LINK, "HTTP_SEC_FETCH_SITE": "same-origin"}, {**LINK, "HTTP_SEC_FETCH_DEST": "iframe"}]
 )
 def test_a_request_without_token_does_not_reload_forever(brought) -> None:
-    """Without a token, requests from our own site or from a frame on another site get no page that reloads itself.
+    """Requests without token and cookie get no page that reloads itself, unless they come from a link on another site.
 
-    For these requests, the reload would not help: without a cookie, the page would reload forever.
+    A reload would not add the cookie to these requests, so the page would reload forever.
     """
     assert b"refresh" not in ask(guarded("secret"), **brought)[2]
 

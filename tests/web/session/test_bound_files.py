@@ -22,7 +22,7 @@ TRIALS = 20
 
 
 class Served:
-    """An app that serves a path, and a client for the file of rank 0."""
+    """An app that serves a path, with a client that requests the trace file of rank 0."""
 
     def __init__(self, path: str | Path) -> None:
         self.session = Session([path], cache=False)
@@ -30,7 +30,7 @@ class Served:
         self.run = self.session.runs[0].id
 
     def file(self) -> tuple[int, bytes]:
-        """Return the status and content of the file of rank 0."""
+        """Request the trace file of rank 0; return the status and content of the response."""
         with self.client.get("/timeline/file", query_string={"run": self.run, "rank": 0}) as response:
             return response.status_code, response.data
 
@@ -177,7 +177,7 @@ def test_links_within_the_folder_are_followed(folder) -> None:
 
 
 def test_a_served_link_may_lead_elsewhere_later(folder) -> None:
-    """If the served path is itself a link, requests get its current target, even after the link has been changed."""
+    """If the served path is itself a link, a request gets the file that the link points to at that time."""
     latest = folder / "latest.json"
     [trace] = (folder / "served").iterdir()
     [private] = (folder / "private").iterdir()
@@ -191,7 +191,7 @@ def test_a_served_link_may_lead_elsewhere_later(folder) -> None:
 
 
 def test_captures_outside_the_served_folder_are_left_out(tmp_path) -> None:
-    """A capture next to the trace is used, unless it is a link to a file outside the served folder."""
+    """A graph capture next to the trace is used, unless it is a link to a file outside the served folder."""
     folder = tmp_path / "served"
     builder = TraceBuilder().runtime("hipGraphLaunch", start_us=0, duration_us=1, correlation=5)
     builder.kernel("gemm", start_us=9, duration_us=1, correlation=5).write(folder)

@@ -8,7 +8,7 @@ from holotrace.web.session.reading import CountingCalls, CountingRanks, Reading
 
 
 def test_progress_is_a_percentage_of_the_file() -> None:
-    """The text shows at most 100 %, and is empty before a file is started and after it has been read."""
+    """The progress text never exceeds 100 %, and it is empty before and after a file is read."""
     reading = Reading()
     reading.advance(5)
     assert reading.text() == ""
@@ -22,7 +22,7 @@ def test_progress_is_a_percentage_of_the_file() -> None:
 
 
 def test_ranks_are_counted_until_all_are_done() -> None:
-    """While ranks are processed, the text counts the finished ones, including failed ones; afterwards it is empty."""
+    """The text says how many ranks are done, including failed ones; it is empty after the last rank."""
     reading = Reading()
     executor = CountingRanks(reading, 3)
     assert [executor.submit(reading.text).result() for _ in range(2)] == ["0 of 3 ranks done", "1 of 3 ranks done"]
@@ -32,7 +32,7 @@ def test_ranks_are_counted_until_all_are_done() -> None:
 
 
 def test_calls_of_another_executor_are_counted_when_they_finish() -> None:
-    """In a second pass over three ranks, ranks are counted from 0 again; after each pass, the text is empty."""
+    """The count starts again for a second pass over three ranks; after each pass, the text is empty."""
     reading = Reading()
     with ThreadPoolExecutor(1) as pool:
         executor = CountingCalls(pool, reading, 3)

@@ -26,14 +26,14 @@ def test_reading_an_address_undoes_writing_it(view, run, numbers, options) -> No
 
 @given(st.text())
 def test_any_text_is_an_address(text) -> None:
-    """Any query string can be parsed as a selection, which is the same after it is written and parsed again."""
+    """Any query string can be parsed as a selection; writing and parsing this selection does not change it."""
     selection = Selection.from_query(text)
     assert Selection.from_query(selection.query()) == selection
 
 
 @given(st.sets(st.integers(0, 300)))
 def test_reading_ranges_undoes_writing_them(numbers) -> None:
-    """A set of numbers is written as ranges such as 0-3,7, and parsed to the same set."""
+    """A set of numbers is written as ranges such as 0-3,7; parsing them returns the same set."""
     assert set(numbers_of(text_of(numbers)) or ()) == numbers
 
 
@@ -46,6 +46,6 @@ def test_an_invalid_list_of_numbers_selects_all(text) -> None:
 
 
 def test_a_link_to_another_page_keeps_the_part_of_the_run() -> None:
-    """A link to another page keeps the run and the ranks, and drops the search in a table."""
+    """A link to another page keeps the run and the ranks, but not the search text of a table."""
     here = Selection.from_query("?view=idle_time&run=abc&ranks=0-2&q.idle_time.0=gemm")
     assert here.at("health").query() == "?view=health&run=abc&ranks=0-2"

@@ -1,4 +1,4 @@
-"""Tests of sessions, which have runs, open traces and cached results."""
+"""Tests of sessions; a session keeps the list of runs, the opened traces and the cached results."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def test_each_folder_with_a_trace_is_a_run(tmp_path) -> None:
 
 
 def two_spans(folder) -> None:
-    """Write two recordings of one rank, as a profiler schedule with repeat=2 does: first of gemm, then of relu."""
+    """Write two recordings of a rank, as a profiler with repeat=2 does: the first has kernel gemm, the second relu."""
     for stamp, kernel in ((1700000000000, "gemm"), (1700000060000, "relu")):
         (file,) = TraceBuilder().kernel(kernel, start_us=0, duration_us=5).write(folder)
         file.rename(folder / f"host_1.{stamp}.pt.trace.json")
@@ -58,7 +58,7 @@ def two_spans(folder) -> None:
 
 @pytest.mark.parametrize(("span", "kernel"), [("", "relu"), ("~1", "gemm"), ("~2", "relu")])
 def test_each_span_of_a_run_can_be_selected(tmp_path, span, kernel) -> None:
-    """`~1` after a run's id selects the first of its recordings (spans); without a number, the newest is used."""
+    """`~1` after a run's id selects the run's first recording (span); without a number, the newest is opened."""
     two_spans(tmp_path)
     session = opened(tmp_path)
     result = session.result(Scope(session.runs[0].id + span), "kernel_breakdown")
@@ -92,7 +92,7 @@ def test_several_files_are_one_run(tmp_path) -> None:
 
 
 def test_a_run_is_not_named_by_its_path(tmp_path) -> None:
-    """Only an id opens a run; an existing path instead of the id raises an error."""
+    """A run is opened only by its id; a path in place of the id raises an error, even if the path exists."""
     gpu_job().write(tmp_path / "in")
     session = opened(tmp_path / "in")
     for name in (str(tmp_path / "in"), "../in", "", ".", "\x00", "0" * 12):
@@ -145,7 +145,10 @@ def test_a_result_equals_that_of_the_analysis(tmp_path) -> None:
 
 
 def test_steps_and_devices_narrow_the_selection(tmp_path) -> None:
-    """Selecting step 2 or device 0 keeps only the kernels of that step or device; if no kernel is left, it fails."""
+    """Selecting step 2 or device 0 keeps only the kernels of that step or device.
+
+    If the step and the device have no kernel in common, the analysis raises an error.
+    """
     steps_job().write(tmp_path)
     session = opened(tmp_path)
     run = session.runs[0].id

@@ -58,7 +58,7 @@ def test_every_analysis_has_a_page() -> None:
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_every_page_appears_at_once_with_its_question(client, gpu, page) -> None:
-    """A page shows title, question and navigation before anything is computed."""
+    """A page shows its title, its question and the navigation before anything is computed."""
     shown = client.page(f"?view={page.name}&{gpu}")
     assert {page.title, page.question} <= set(texts(shown["page"]))
     links = {link["href"]: link["title"] for link in page_links(shown)}
@@ -68,7 +68,7 @@ def test_every_page_appears_at_once_with_its_question(client, gpu, page) -> None
 
 @pytest.mark.parametrize("analysis", ANALYSES, ids=lambda analysis: analysis.name)
 def test_the_page_of_an_analysis_shows_its_answer_figure_and_tables(client, gpu, analysis) -> None:
-    """The page of an analysis shows the answer, the figure, a table per view, and the definitions."""
+    """The page of an analysis shows its answer, its figure, one table per view, and the definitions of its terms."""
     query = f"?view={analysis.name}&{gpu}"
     shown = client.page(query)["page"]
     assert {term for term, _ in analysis.definitions} <= set(texts(shown))
@@ -163,12 +163,12 @@ def test_a_download_has_the_rows_of_the_table_as_plain_numbers(client, gpu, form
     ],
 )
 def test_nothing_else_can_be_downloaded(client, path) -> None:
-    """A download with an unknown format, table, page or run gets 404, as does a path instead of a table."""
+    """A download gets 404 if its format, table, page or run is unknown, or if it names a path instead of a table."""
     assert client.get(f"/download/{path}").status_code == 404
 
 
 def test_the_python_code_returns_the_same_result(client, gpu, monkeypatch, tmp_path) -> None:
-    """With a selected rank and device, the Python code of a page returns the rows of the page."""
+    """For a selected rank and device, the Python code that a page shows returns the same rows as the page."""
     monkeypatch.setenv("HOLOTRACE_CACHE_DIR", str(tmp_path / "cache"))
     query = f"?view=kernel_breakdown&{gpu}&ranks=1&devices=0"
     code = components(client.page(query)["page"], "Pre")[0]["children"]
@@ -193,7 +193,7 @@ def test_selectors_offer_the_ranks_steps_and_devices_of_the_run(client, gpu, tmp
 
 
 def test_the_spans_of_a_run_can_be_selected(tmp_path) -> None:
-    """The address selects one of two recordings of a rank, and the page's Python code opens the same recording."""
+    """The address can select one of two recordings of a rank; the Python code on the page then opens this recording."""
     for stamp in (1700000000000, 1700000060000):
         (file,) = TraceBuilder().kernel("gemm", start_us=0, duration_us=5).write(tmp_path)
         file.rename(tmp_path / f"host_1.{stamp}.pt.trace.json")
@@ -253,7 +253,7 @@ def test_health_lists_files_and_skipped_files(tmp_path) -> None:
 
 
 def test_without_a_run_a_page_names_the_expected_files(tmp_path) -> None:
-    """The page of an empty folder says that torch.profiler writes the expected files."""
+    """For an empty folder, the page names torch.profiler, which writes the expected files."""
     shown = WebClient(tmp_path).page("")
     assert any("torch.profiler" in text for text in texts(shown["page"]))
 
@@ -293,7 +293,7 @@ def test_large_requests_are_refused(client) -> None:
 
 
 def test_every_address_in_the_first_page_is_relative_and_of_this_server(client) -> None:
-    """All addresses in the first page are relative, so the page works under any path and without other hosts."""
+    """All addresses in the first page are relative, so the page works under any path and needs no other host."""
     page = client.get("/").text
     addresses = re.findall(r"""(?:src|href)=["']([^"']+)""", page)
     assert addresses

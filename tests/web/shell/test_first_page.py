@@ -44,7 +44,7 @@ BEFORE_THE_FIGURE = {
         "table_rows",
     ),
 }
-"""Scripts that load before the figure, given by the start of their names; more scripts would delay the figure."""
+"""The first part of the name of each script that loads before the figure; more scripts would delay the figure."""
 
 
 @pytest.fixture
@@ -83,12 +83,12 @@ class Named(HTMLParser):
 
     @property
     def assets(self) -> set[str]:
-        """Return the names of our own files, without the fingerprint in their path."""
+        """Return the paths of holotrace's own files, such as `shell/start.js`, without the fingerprint."""
         return {address.split("/", 3)[3] for address in self.addresses if address.startswith("./assets/")}
 
 
 def test_the_layout_contains_the_page_that_the_address_names(client) -> None:
-    """The layout contains title, figure and selectors of the page, so the browser need not request them."""
+    """The layout contains the page's title, figure and selectors, so the browser need not request them."""
     run = client.session.runs[0].id
     for part in ("idle_time", "choices", "without-data"):
         client.part(f"?view=idle_time&run={run}", part)  # the layout contains only parts that have been computed
@@ -101,7 +101,7 @@ def test_the_layout_contains_the_page_that_the_address_names(client) -> None:
 
 
 def test_a_browser_without_referer_requests_its_page(client) -> None:
-    """Without a Referer, the layout is only the shell, and the browser then sends the address itself."""
+    """If the request has no Referer, the layout is only the shell; the browser sends the page's address later."""
     shown = json.loads(layout(client, None))
     assert not components(shown, "Title")
     assert "search" not in components(shown, "Location")[0]
@@ -109,7 +109,7 @@ def test_a_browser_without_referer_requests_its_page(client) -> None:
 
 @pytest.mark.parametrize("address", ["http://127.0.0.1/?view=nothing&run=../..", "\x00", "?%%%", "http://[/?view=diff"])
 def test_an_invalid_referer_leads_to_the_first_page_or_to_the_shell(client, address) -> None:
-    """An invalid Referer gets a page or the shell, but never an error."""
+    """With an invalid Referer, the layout is a page or only the shell, but never an error."""
     assert "holotrace" in texts(json.loads(layout(client, address)))
 
 
@@ -157,7 +157,7 @@ def test_a_page_names_the_files_that_it_needs(client, page) -> None:
 
 
 def test_the_addresses_of_a_page_exist_and_can_be_cached(client) -> None:
-    """All addresses in a page exist; those with a fingerprint are cached for KEPT_S seconds."""
+    """Every address in a page works, and those with a fingerprint are cached for KEPT_S seconds."""
     for address in Named(client.get("/").text).addresses:
         path = address.removeprefix(".").replace("\\u002f", "/")
         answer = client.get(path)
@@ -235,7 +235,7 @@ def test_a_run_selected_before_the_address_names_one_is_shown(tmp_path, browser)
 @pytest.mark.browser
 @pytest.mark.timeout(300)
 def test_a_figure_that_needs_all_of_plotly_gets_it(url, browser) -> None:
-    """The icicle chart of modules loads the full plotly.js; figures visited before and after it are drawn too."""
+    """The modules page loads the full plotly.js for its icicle chart; pages before and after it draw their figures."""
     with visit(browser, url) as seen:
         asked: list[str] = []
         seen.page.on("request", lambda sent: asked.append(sent.url))

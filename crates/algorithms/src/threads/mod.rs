@@ -24,7 +24,8 @@ pub struct Ranges<'a> {
     pub start: &'a [i64],
     /// Whether the thread waits in the range.
     pub is_waiting: &'a [bool],
-    /// Whether the range is a call into the runtime of a device. Other threads never work for such a call.
+    /// Whether the range is a call into the runtime of a device. In such a call, a thread never waits for the work of
+    /// another thread.
     pub is_call: &'a [bool],
     /// Whether a range on a separate lane ends at the moment when the thread that recorded it finishes waiting for it.
     /// Such a wait can have a duration of 0.

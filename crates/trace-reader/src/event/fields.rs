@@ -120,7 +120,7 @@ impl Meaning {
     }
 }
 
-/// The keys of an event that have a meaning.
+/// The keys of an event that the reader interprets.
 pub(super) const FIELDS: [&[u8]; 11] =
     [b"ph", b"cat", b"name", b"pid", b"tid", b"ts", b"dur", b"id", b"s", b"bp", b"args"];
 

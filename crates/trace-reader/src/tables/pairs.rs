@@ -1,4 +1,4 @@
-//! Pairs begin and end events (`B`/`E`, `b`/`e`) into single events.
+//! Combines each begin event and its end event (`B`/`E`, `b`/`e`) into a single event.
 
 use std::sync::Arc;
 

@@ -92,7 +92,7 @@ def test_between_two_operators_by_depth_and_with_kernels(frame) -> None:
 
 
 def test_the_kernels_of_calls(frame) -> None:
-    """`get_matching_kernels` returns the kernels that runtime and driver calls launch, but none for operators."""
+    """`get_matching_kernels` returns the kernels that runtime and driver calls launch; for operators, it returns none."""
     calls = frame[frame["ts"] < 30]
     assert names(get_matching_kernels(calls, frame, "s_cat")) == ["first_kernel"]
     assert get_matching_kernels(calls[calls["s_cat"] == "cpu_op"], frame, "s_cat").empty

@@ -161,9 +161,9 @@ def adjusted(readings: Readings, graph: ClockGraph, reference: int, rate: Float6
         reference: the clock that is not adjusted.
         rate: the rates of the rough lines; NaN if unknown.
 
-    Let z_a(t) = v_a + s_a·t, with t relative to the middle. Take a chunk of n readings of the edge from hub h to clock
-    a, with median time t and median difference r. The chunk adds n·(z_a(t) - z_h(t) - r)² to the sum that is minimised.
-    Each clock adds a term that pulls its rate towards 1. The weight of this term is the square of the usual jitter
+    Let z_a(t) = v_a + s_a·t, with t relative to `Adjustment.middle`. Take a chunk of n readings of the edge from hub h
+    to clock a, with median time t and median difference r. The chunk adds n·(z_a(t) - z_h(t) - r)² to the sum that is
+    minimised. Each clock adds a term that pulls its rate towards 1. The weight of this term is the square of the usual jitter
     divided by the usual drift. The term matters only in short recordings.
     """
     together = readings.is_together | (graph.parent_edge[readings.clock] == graph.edge)

@@ -247,7 +247,7 @@ def _is_delay(late: _Group, rule: str, case: RankCase, elsewhere_ns: float) -> b
 
 
 def _with_delays(group: _Group, evidence: JobEvidence, of_ranks: Sequence[_Group], found: Sequence[RankCase]) -> _Group:
-    """Add to the cost of each late rank the time that its delay takes on the rank itself, as measured by other rules.
+    """Add to each late rank's cost the time that the rank itself loses to its delay, as measured by other rules.
 
     If no rule measured this time, add the length of the delay. Add at most the part of the rank's step that is neither
     exposed communication nor claimed by other findings.

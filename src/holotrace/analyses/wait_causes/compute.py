@@ -101,7 +101,7 @@ class WaitCauses(Result):
         wait_excess_ns   int64    wait_ns - typical_wait_ns
         cause_rank, cause, name, module, frame  the cause whose cost for this rank is furthest above its cost in the
                                                 median step; null if no cost is above it
-        cost_excess_ns   int64    this cost minus its typical value
+        cost_excess_ns   int64    cost of this cause in the step, minus its cost in the median step
 
     findings   which ranks are culprits, and which data are missing
 

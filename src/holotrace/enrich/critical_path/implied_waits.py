@@ -38,7 +38,7 @@ def implied_waits(activities: WindowActivities, inferred: GraphEdges) -> GraphEd
 
 
 def _stream_pairs(activities: WindowActivities, inferred: GraphEdges) -> tuple[_Rows, _Rows]:
-    """Return the source and target streams of the inferred waits of communication, each pair once."""
+    """Return the source and target streams of inferred waits in which communication waits, each pair once."""
     source, target = activities.nodes.activity[inferred.source], activities.nodes.activity[inferred.target]
     is_waiting = activities.column("kernel_kind")[target] == KernelKind.COMMUNICATION
     streams = activities.stream_number[np.stack([source[is_waiting], target[is_waiting]])]

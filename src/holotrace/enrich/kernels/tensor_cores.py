@@ -321,7 +321,7 @@ _OPERATORS = (
     r"(flash_attn\w*|xformers|vllm|aiter)::.*(attn|attention|fmha).*",
     # matrix products in libraries
     r"(vllm|_C|aiter|fbgemm|torchao|deep_gemm|transformer_engine|trtllm)::.*(gemm|_mm|linear|matmul).*",
-    # autograd nodes, with the number that PyTorch appends since version 1.10
+    # autograd nodes, with the number that PyTorch 1.10 and later versions append
     r"(Addm[mv]|Addbmm|Baddbmm|Bmm|M[mv]|Linear|Convolution|CudnnConvolution(Transpose)?|MiopenConvolution)Backward\d*",
     r"(CudnnRnn|(Scaled)?GroupedMm|ScaledDotProduct\w*Attention|FlashAtt\w*|EfficientAttention)Backward\d*",
 )

@@ -57,7 +57,7 @@ def waits_end_early(rank_trace: RankTrace) -> Iterator[Doubt]:
 
 
 def shared_sequence_numbers(rank_trace: RankTrace) -> Iterator[Doubt]:
-    """Doubt the links to forward operators if different backward operators share a sequence number.
+    """Report links to forward operators as doubtful if different backward operators share a sequence number.
 
     Source: rule `backward_seq_id_uniqueness` of PyTorch's torch/profiler/_trace_validator.py.
     """

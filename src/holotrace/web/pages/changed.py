@@ -13,7 +13,8 @@ MOST_NAMED = 2
 """Maximum number of operators that the sentence names."""
 
 _WORTH_NAMING = 0.1
-"""The sentence names an operator if its absolute change is at least this fraction of the sum of absolute changes."""
+"""The sentence names an operator only if the absolute change of the operator's time is at least this fraction of the
+sum of the absolute changes of all operators."""
 
 
 def changed(control: Headline, test: Headline, operators: OperatorComparison | None) -> str:

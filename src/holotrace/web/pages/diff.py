@@ -41,7 +41,7 @@ _QUESTIONS = tuple(reversed(COMPARISONS))
 """The questions about two traces; the question that aligns the traces comes first."""
 
 _PREFIXES = {"compare_traces": "diff"}
-"""Table names in addresses begin with the question's name or, for these questions, with this prefix instead."""
+"""In addresses, the name of a table begins with the name of its question; for these questions, with this prefix."""
 
 
 def control_of(session: Session, selection: Selection) -> str:

@@ -25,8 +25,8 @@ MOST_RANKS = 8
 """Maximum number of ranks listed for a finding, the costliest first."""
 
 MOST_RANKS_BESIDE = 4
-"""Maximum number of ranks that the timeline shows after a click on a finding's events: the rank of the first event, and
-the costliest other ranks."""
+"""Maximum number of ranks on the timeline to which a finding links. It shows the rank of the finding's first event, and
+the other ranks with the highest costs."""
 
 _PAGES = {f"docs/reference/analyses/{question.name}.md": question for question in ANALYSES}
 

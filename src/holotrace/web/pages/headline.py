@@ -21,8 +21,8 @@ class Headline:
 
     verdict        one sentence
     step_ns        mean duration of the steady steps; None without steps
-    busy_fraction  fraction of the mean step during which a GPU is busy; in runs without steps, the same fraction of the
-                   recording; None without GPU work
+    busy_fraction  fraction of the mean step in which a GPU is busy; in runs without steps, fraction of the recording in
+                   which a GPU is busy; None without GPU work
     rank_count     number of readable ranks
     gpus           names of the GPU models
     doubts         sentences that say why the verdict may not cover the whole job

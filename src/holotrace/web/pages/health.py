@@ -28,11 +28,11 @@ _ALL_FILES = "This page shows all files of the run; it ignores the selection of 
 
 _TERMS = (
     ("clean", "all events were read as written"),
-    ("repaired", "errors of the profiler were repaired; no event was lost"),
+    ("repaired", "errors that the profiler made in the file were repaired; no event was lost"),
     ("with losses", "some events could not be read and were skipped"),
     ("unreadable", "the file contains no trace or cannot be opened"),
     ("rank from", "source of the rank number"),
-    ("options", "profiler options that were on; the trace lacks the data that the other options would have recorded"),
+    ("options", "profiler options that were on; data that need another option are missing from the trace"),
 )
 _STATES = ("unreadable", "with losses", "repaired", "clean")
 

@@ -35,7 +35,8 @@ _TWO = 2
 _PREFIX = "run."
 _POLL_MS = 1_000
 _KNOWN: dict[str, Any] = {"data-is-known": ""}
-"""Attribute of cells with a number. On narrow screens, which show no headings, the style sheet labels these cells."""
+"""Attribute of cells that contain a number. Narrow screens show no headings, so the style sheet labels these cells
+there."""
 
 _POLITE: dict[str, Any] = {"aria-live": "polite"}
 _UNREAD: dict[str, Any] = {"aria-hidden": "true"}
@@ -153,7 +154,8 @@ class _Summaries(Mapping[str, Part]):
 def register_comparing(app: Dash) -> None:
     """Update the links that compare runs.
 
-    If one run is ticked, each other run has a link that compares the two; if two are ticked, there is a single link.
+    If one run is ticked, each other run has a link that compares it with the ticked run. If two runs are ticked, the
+    page shows a single link, which compares these two.
     """
     app.clientside_callback(
         client("compare"),

@@ -18,12 +18,12 @@ QUESTION = "What ran when, on which thread or stream?"
 
 _TERMS = (
     ("row", "a thread of the host or a stream of a device; a call is drawn below its caller"),
-    ("pale slice", "merged events, each shorter than a pixel; the paler the slice, the larger the gaps between them"),
+    ("pale slice", "several events, each shorter than a pixel; the larger the gaps between them, the paler the slice"),
     ("GPU busy", "whether the device is busy; when zoomed out, the fraction of each pixel's time in which it is busy"),
     ("queue", "number of kernels, copies and memsets that were launched on a stream but have not started"),
     (
         "node-01 ± 12 µs",
-        "host of a rank, with the error (±) of its clock; the time axis uses the clock of the host without ±",
+        "host of a rank, and the error (±) of its clock; a host without ± is the one whose clock the time axis uses",
     ),
     ("launch", "arrow from a launch call to the work that it launched"),
     ("forward, backward", "arrow between an operator and the operator that computes its gradient"),

@@ -1,4 +1,4 @@
-"""The pages for which the recorded events certainly contain no data; the navigation dims their links."""
+"""Finds the pages that certainly have no data in this recording; the navigation dims the links to them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from holotrace.web.session.session import Session
 WITHOUT_DATA_PART = "without-data"
 
 MOST_RANKS = 64
-"""In jobs with more ranks, no link is dimmed, because reading all files would take too long."""
+"""If a job has more ranks than this, no link is dimmed, because reading all files would take too long."""
 
 
 def without_data_part(session: Session, selection: Selection) -> Component:

@@ -1,4 +1,4 @@
-"""Page content that the browser builds only after the figures, with `assets/shell/later.js`."""
+"""Page content that the browser builds only after the figures; the code for this is in `assets/shell/later.js`."""
 
 from __future__ import annotations
 
@@ -10,9 +10,10 @@ from holotrace.web.parts.own_component import OwnComponent
 
 
 class Later(OwnComponent):
-    """Children that are built once the figures are drawn; with `after="tables"`, once the scripts of tables are loaded.
+    """Children that the browser builds later than the rest of the page.
 
-    If tables and folded lists were built first, they would delay the first figure, which readers look at first.
+    With `after="figures"`, the browser first draws the figures; with `after="tables"`, it first loads the scripts of
+    tables. If tables and folded lists were built first, they would delay the first figure, which readers look at first.
     """
 
     _type = "Later"

@@ -37,15 +37,15 @@ class Page:
     name      name of the page in the address: `?view=<name>`
     title     name of the page in the navigation
     question  the question that the page answers
-    section   heading above the page in the navigation
-    layout    returns the page at once, without computing; `part(name)` is a placeholder for a slow part
-    parts     the slow parts, made on a worker thread; placeholders show progress and errors
+    section   heading under which the navigation lists the page
+    layout    returns the page at once, with a placeholder `part(name)` for each part that must be computed
+    parts     the slow parts, which worker threads make; a placeholder shows the progress, then the part or an error
     tables    the tables that the parts show with `table_box(name)`
     module    the module in `assets` that only this page needs; empty if there is none
     routes    a function that adds addresses for this page to the server
-    is_in_background  whether to make the parts on a single background thread, which delays other pages less
-    cost      returns the cost of making a part, in any unit; the cheapest parts are made first. None to make them in
-              the order of `parts`
+    is_in_background  whether to make all parts on a single background thread, so that they delay other pages less
+    cost      returns the cost of making a part, in any unit; the cheapest parts are made first. If `cost` is None, the
+              parts are made in the order of `parts`
     """
 
     name: str

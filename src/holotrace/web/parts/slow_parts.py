@@ -45,7 +45,7 @@ def part(name: str, *, min_height: int = 60, poll_ms: int = POLL_MS) -> Componen
 
 @dataclass(frozen=True)
 class Parts:
-    """Computes the slow parts of pages; the parts in `common` are available to every page."""
+    """Computes the slow parts of pages; every page can contain the parts in `common`."""
 
     session: Session
     pages: Mapping[str, Page]

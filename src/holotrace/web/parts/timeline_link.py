@@ -12,7 +12,7 @@ TIMELINE_VIEW = "timeline"
 
 
 class AtEvent(NamedTuple):
-    """An event; `event_index` is its position in the rank's file, from 0."""
+    """An event; `event_index` is the event's position in the rank's file, counted from 0."""
 
     rank: int
     event_index: int
@@ -21,7 +21,7 @@ class AtEvent(NamedTuple):
 class AtSpan(NamedTuple):
     """A span of time, or a single point if both ends are equal.
 
-    clock_of  the rank whose clock shows these times; None for times on the timeline's axis
+    clock_of  the rank whose clock the times refer to; None if they refer to the timeline's axis
     """
 
     start_ns: int
@@ -39,7 +39,7 @@ def timeline_link(
     """Return the address of the timeline of this run.
 
     Args:
-        selection: run, steps and devices to show; also the ranks if `ranks` is empty.
+        selection: run, steps and devices to show; if `ranks` is empty, also the ranks to show.
         at: the event or span to select; a string selects the longest event whose name contains it.
         ranks: the ranks to show.
         overlays: the overlays to show: "path", "findings".

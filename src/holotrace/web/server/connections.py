@@ -29,15 +29,15 @@ THREADS = 16
 """Number of threads for requests; a page requests several parts at once, and a request takes a fraction of a second."""
 
 MOST_CONNECTIONS = 256
-"""Maximum number of connections; lower if the process may open fewer than twice as many files. A browser opens six
-connections."""
+"""Maximum number of connections. If the process may open fewer than twice as many files, the maximum is half the number
+of files that it may open. A browser opens six connections."""
 
 LONGEST_WAIT_S = 30
-"""Seconds within which a connection's first request must arrive completely. After an answer, the next request must
-begin within this time, and it then has this time again to arrive completely."""
+"""Seconds within which a request must arrive completely; `Connection.received` describes when the time starts. After an
+answer, the first byte of the next request must arrive within the same number of seconds."""
 
 LONGEST_STALL_S = 120
-"""Seconds after which the server closes a connection on which it cannot send an answer."""
+"""Seconds after which the server closes a connection whose client accepts no more bytes of an answer."""
 
 _MOST_HEADER_BYTES = 64 << 10
 _CLEANED_EVERY_S = 5
@@ -56,7 +56,7 @@ class Connection(HTTPChannel):  # type: ignore[misc]  # waitress has no types
 
     @property
     def is_waiting(self) -> bool:
-        """Whether every complete request has been answered."""
+        """Whether every complete request has been answered and the connection is not being closed."""
         return not (self.requests or self.total_outbufs_len or self.will_close)
 
     def received(self, data: bytes) -> bool:

@@ -45,12 +45,13 @@ _HEADERS = (
 class Guard:
     """Wraps a WSGI application: refuses requests from pages of other sites, and adds the security headers.
 
-    allowed_hosts    valid names and addresses in the Host header, without port; `*` for any
+    allowed_hosts    names and addresses that the Host header may contain, without port; `*` allows all
     token            token that the first request must contain as `?token=`; None if no token is needed, because the
                      user turned it off or TensorBoard controls access
-    any_address      allow any numeric address in the Host header, which is safe because DNS rebinding needs a name
+    any_address      whether the Host header may contain any numeric address; this is safe, because DNS rebinding needs
+                     a name
     may_be_framed    whether other sites may show the pages in frames
-    way_to_allow     how to allow another name, for the error message
+    way_to_allow     part of the error message: what the user must do to allow another name
     """
 
     def __init__(  # noqa: PLR0913 -- one argument per rule
@@ -83,10 +84,10 @@ class Guard:
         return _with_policy(self._app, environ, start_response, self._frames)
 
     def _refusal(self, environ: WSGIEnvironment) -> tuple[str, str] | None:
-        """Return status and reason if the request must be refused even with the token."""
+        """Return status and reason if the request must be refused even if it contains the token."""
         host = environ.get("HTTP_HOST", "")
         if not self._goes_by(_host_name(host)):
-            return "403 Forbidden", f"this server does not have that name; {self._way_to_allow}"
+            return "403 Forbidden", f"this server does not accept the host name in this address; {self._way_to_allow}"
         if environ["REQUEST_METHOD"] not in _METHODS:
             return "405 Method Not Allowed", "this server answers only GET and POST"
         if environ["REQUEST_METHOD"] not in _SAFE_METHODS and not _comes_from_here(environ, host):
@@ -115,9 +116,10 @@ class Guard:
 
 
 def _follows_a_link(environ: WSGIEnvironment) -> bool:
-    """Return whether the browser follows a link from another site; in this case, it does not send our cookie.
+    """Return whether the browser follows a link from another site.
 
-    The browser sends the cookie when our own page loads the address again.
+    With such a request, the browser does not send our cookie. It sends the cookie once our own page loads the address
+    again.
     """
     sent = tuple(environ.get(f"HTTP_SEC_FETCH_{name}") for name in ("SITE", "MODE", "DEST"))
     return environ["REQUEST_METHOD"] == "GET" and sent == ("cross-site", "navigate", "document")
@@ -133,7 +135,7 @@ def _ask_again(start_response: StartResponse) -> Iterable[bytes]:
 def _with_policy(
     app: WSGIApplication, environ: WSGIEnvironment, start_response: StartResponse, frames: str
 ) -> Iterable[bytes]:
-    """Add the security headers to the answer of `app`; they allow the inline scripts of an HTML page by hash."""
+    """Add the security headers to the answer of `app`; for an HTML page, they list the hashes of its inline scripts."""
     kept: list[tuple[str, list[tuple[str, str]]]] = []
 
     def keep(status: str, headers: list[tuple[str, str]], *_: object) -> Callable[[bytes], object]:
@@ -155,9 +157,11 @@ def _with_policy(
 
 
 def content_policy(html: bytes) -> str:
-    """Return a content security policy that allows content from this server, and the page's inline scripts by hash.
+    """Return the content security policy of a page.
 
-    The policy includes `unsafe-eval`, because Plotly's WebGL traces would fail silently without it.
+    The policy allows content from this server, and Perfetto in frames. It lists the hashes of the page's inline
+    scripts; browsers run no other inline scripts. It includes `unsafe-eval`, because Plotly's WebGL traces would fail
+    silently without it.
     """
     hashes = " ".join(f"'sha256-{_hash(script)}'" for script in _INLINE_SCRIPT.findall(html))
     return "; ".join(
@@ -192,8 +196,8 @@ def _without(headers: list[tuple[str, str]]) -> list[tuple[str, str]]:
 def _comes_from_here(environ: WSGIEnvironment, host: str) -> bool:
     """Return whether a POST comes from a page of this server.
 
-    Browsers send Origin with every POST. A client that does not send it is not a browser, so other sites cannot
-    control this client.
+    Browsers send Origin with every POST. A client that sends a POST without Origin is therefore not a browser, and
+    pages of other sites cannot control it.
     """
     if environ.get("HTTP_SEC_FETCH_SITE") == "same-origin":  # pages cannot set this header, and proxies pass it on
         return True

@@ -26,7 +26,7 @@ from holotrace.store.trace_file import Reader, TraceFile
 T = TypeVar("T")
 
 _OPENED_FILES = Path("/proc/self/fd")
-"""The folder in which Linux provides a path for each open file of this process, even after the file was moved."""
+"""The folder in which Linux provides a path for each open file of this process; it works even if the file is moved."""
 
 _READ = os.O_RDONLY | getattr(os, "O_BINARY", 0)
 _NO_LINK = getattr(os, "O_NOFOLLOW", 0)
@@ -42,10 +42,10 @@ _MET_A_LINK = (errno.ELOOP, errno.EMLINK, errno.ENOTDIR, errno.ENOENT)
 
 @dataclass(frozen=True)
 class BoundFile:
-    """A file that may be read for a run, with the target to which its path pointed when the run was opened.
+    """A file that the server may read for a run.
 
     path  the given path
-    real  the resolved path
+    real  where `path` pointed when the run was opened, with all links resolved
     top   the resolved folder that contains `real`
     """
 
@@ -55,7 +55,7 @@ class BoundFile:
 
     @classmethod
     def of(cls, path: str, root: str | None) -> BoundFile | None:
-        """Return the file that a path points to; None if it is outside the folder `root`."""
+        """Return the file to which a path points; None if the file is outside the folder `root`."""
         real = Path(path).resolve()
         top = Path(real.anchor) if root is None else Path(root).resolve()
         return cls(path, real, top) if real.is_relative_to(top) else None
@@ -65,7 +65,7 @@ class BoundFile:
 
         Raises:
             UnreadableTraceError: the path now points to another file, is not a regular file, or cannot be opened.
-            HolotraceError: an error from `work`; its message names the given path, not the descriptor.
+            HolotraceError: an error from `work`; its message contains the given path instead of the descriptor's path.
         """
         descriptor = self._open()
         name = _OPENED_FILES / str(descriptor)
@@ -88,7 +88,7 @@ class BoundFile:
             raise UnreadableTraceError(message) from error
 
     def _is(self, opened: os.stat_result) -> bool:
-        """Return whether the opened file is a regular file to which the path still points."""
+        """Return whether the opened file is a regular file and the path still points to it."""
         with suppress(OSError):
             is_there = Path(self.path).resolve() == self.real and os.path.samestat(opened, self.real.lstat())
             return is_there and stat.S_ISREG(opened.st_mode)
@@ -119,7 +119,7 @@ class BoundReader:
 
 @dataclass(frozen=True)
 class _Named:
-    """Shows progress with the name of the file, not of its descriptor."""
+    """Shows the progress of reading a file with the file's name instead of its descriptor's number."""
 
     inner: Progress
     name: str
@@ -142,7 +142,7 @@ def opened_trace(file: TraceFile) -> tuple[BinaryIO, int | None]:
     """Open the trace file; return the open file and its size (None if unknown).
 
     Raises:
-        UnreadableTraceError: the file cannot be opened, or has been replaced since it was read.
+        UnreadableTraceError: the file cannot be opened, or its path now points to another file.
         NotATraceError: the file no longer contains a trace.
     """
     if not isinstance(file.reader, BoundReader):

@@ -41,7 +41,7 @@ class Reading:
             file.done_bytes += byte_count
 
     def finish(self) -> None:
-        """Forget the file that this thread has read."""
+        """Forget the file that this thread was reading."""
         self._files.pop(threading.get_ident(), None)
 
     def count(self, done: int, total: int, *, work: int | None = None) -> None:
@@ -81,7 +81,7 @@ class CountingCalls(Executor):
     def __init__(self, executor: Executor, reading: Reading, rank_count: int) -> None:
         """Report finished ranks to `reading`; after `rank_count` ranks, count from 0 again for the next computation."""
         self._executor, self._reading, self._total = executor, reading, rank_count
-        self._numbers = itertools.count(1)  # calls finish in several threads
+        self._numbers = itertools.count(1)  # thread-safe, because calls finish in several threads
 
     def submit(self, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Future[T]:
         """Submit the call, and count it when it finishes."""

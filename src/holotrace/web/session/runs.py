@@ -31,7 +31,7 @@ from holotrace.store.trace_file import TraceFile
 from holotrace.web.session.bound_files import BoundFile, BoundReader
 
 MOST_FOLDERS = 20_000
-"""Maximum number of folders to search below one path; a log folder of TensorBoard may have more."""
+"""Maximum number of folders to search below one path; a log folder of TensorBoard may contain more folders."""
 
 SPAN_MARK = "~"
 """The character between the id of a run and the number of a span."""
@@ -65,7 +65,7 @@ class RunInfo:
 
 
 def runs_under(paths: Sequence[str]) -> Iterator[RunInfo]:
-    """Find the runs: one run for all files among the paths, and one for each folder with a trace."""
+    """Find the runs: one run for all paths that are not folders, and one for each folder with a trace."""
     files = tuple(path for path in paths if not located(path).is_dir())
     if files:
         yield _run_of_files(files)
@@ -86,11 +86,10 @@ def spans_of(info: RunInfo) -> dict[int, tuple[str, ...]]:
 
 
 def contained(trace: Trace, root: str | None) -> Trace:
-    """Leave out files outside `root`, to which links inside it point.
+    """Leave out files that are outside `root`; links inside `root` may point to such files.
 
-    They become skipped files. If such a file was already skipped, the reason given for that is replaced, because it may
-    quote the file's content. The remaining files are bound to their current paths; if a file is later replaced by a
-    link, reading it fails.
+    They become skipped files. If such a file was already skipped, a new reason replaces the old one, because the old
+    reason may quote the file's content. If one of the remaining files is later replaced by a link, reading it fails.
 
     Raises:
         TraceNotFoundError: all files are outside the served folder.
@@ -113,7 +112,7 @@ def contained(trace: Trace, root: str | None) -> Trace:
 
 
 def real_paths(paths: Iterable[str]) -> dict[str, Path]:
-    """Return the resolved paths of local files, except links, whose targets may change."""
+    """Return the resolved paths of local files; leave out links, because their targets may change."""
     named = {path: Path(path) for path in paths if not is_url(path)}
     return {path: file.resolve() for path, file in named.items() if file.is_file() and not file.is_symlink()}
 
@@ -131,7 +130,10 @@ def expect_still_there(real: Mapping[str, Path]) -> None:
 
 
 def _bound(rank_trace: RankTrace, root: str | None) -> RankTrace | None:
-    """Return the rank, bound to the file to which its path points now; None if this file is outside `root`."""
+    """Return the rank; None if its file is outside `root`.
+
+    If the path of a local trace later points to another file, reading the rank fails.
+    """
     file = rank_trace.file
     if isinstance(file, TraceFile) and not is_url(file.path):
         bound = BoundFile.of(file.path, root)
@@ -212,7 +214,7 @@ def _folders(root: str) -> Iterator[tuple[str, _Listing]]:
 
 
 def _is_capture(folder: Child, beside: Iterable[Child]) -> bool:
-    """Return whether a folder contains captures for the traces beside it, and is therefore not a run."""
+    """Return whether a folder contains captures for the traces next to it; such a folder is not a run."""
     return folder.name in CAPTURE_FOLDERS and any(child.name.endswith(_ENDINGS) for child in beside)
 
 
@@ -233,7 +235,7 @@ def _name(folder: str, root: str) -> str:
 
 
 def _size_and_time(path: str, known: Status | None = None) -> tuple[int, int | str]:
-    """Return a file's size, and its version or, without one, its modification time; zeros for a broken link."""
+    """Return a file's size, and its version or, if it has none, its modification time; zeros for a broken link."""
     try:
         status = known or status_of(located(path))
     except OSError:

@@ -77,10 +77,10 @@ class Session:
         capture: tuple[Address, ...] = (),
         uses_processes: bool = False,
     ) -> None:
-        """Serve these folders, files and patterns; all files among the paths form one run.
+        """Serve these folders, files and patterns; all files and patterns together form one run.
 
         `capture` contains paths of captures for all runs; without it, each run uses the captures beside its files.
-        `uses_processes` allows worker processes for `LONGEST_QUESTIONS` about large jobs.
+        `uses_processes` lets worker processes answer `LONGEST_QUESTIONS` about large jobs.
         """
         self._uses_processes = uses_processes
         self._running: set[RetryingExecutor] = set()
@@ -120,7 +120,7 @@ class Session:
         return info
 
     def whole(self, run_id: str) -> Trace:
-        """Return the trace of a run with all its files, even unreadable ones.
+        """Return the trace of a run with all its files, including unreadable files.
 
         Raises:
             InvalidOptionError: there is no such run.
@@ -134,7 +134,7 @@ class Session:
 
         Raises:
             UnknownRankError: the run does not have such a rank.
-            HolotraceError: no file is readable, or an error of `whole`.
+            HolotraceError: no file is readable, or `whole` raised an error.
         """
         return self._open((scope, self.run(scope.run).stamp), lambda: self._chosen(scope))
 
@@ -273,7 +273,7 @@ class Session:
 
 
 class _Turn:
-    """A lock in a weak dictionary; the dictionary drops the lock once no thread uses it."""
+    """A lock that is stored in a weak dictionary; the dictionary drops it once no thread uses it."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()

@@ -150,7 +150,7 @@ def _shell(shown: _Shown, query: str | None, scheme: str) -> Component:
         navbar={"width": 230, "breakpoint": "md", "collapsed": {"mobile": True}},
         padding="md",
     )
-    # if the server does not know the query, the browser sends it later
+    # if the server does not know the query yet, the browser takes it from its address and sends it later
     known = {} if query is None else {"search": query}
     stores = [dcc.Location(id="url", refresh="callback-nav", **known), dcc.Store(id="templates", data=_templates())]
     return dmc.MantineProvider([*stores, shell], id="theme", forceColorScheme=scheme)

@@ -11,7 +11,7 @@ from flask import Flask, abort, request
 
 _CALLBACKS = "/_dash-update-component"
 _ANY_OF_A_KIND = ["MATCH"]
-"""The value that stands for any name in the pattern of an id."""
+"""A value in the pattern of an id; it matches any string."""
 
 _VALUES: dict[str, tuple[type, ...]] = {
     "search": (str,),
@@ -33,7 +33,7 @@ def register_body_check(app: Dash, flask: Flask) -> None:
 
 
 def is_callback_call(body: object, callbacks: Mapping[str, Any]) -> bool:
-    """Return whether a body calls a callback of the server, with all its inputs, states and outputs."""
+    """Return whether a body calls a callback of the server, and contains all values that the callback expects."""
     if not isinstance(body, dict) or not isinstance(body.get("output"), str):
         return False
     known = callbacks.get(body["output"], {})
@@ -72,7 +72,7 @@ def _fits(sent: object, wanted: Mapping[str, str]) -> bool:
 
 
 def _are_outputs(sent: object, output: str) -> bool:
-    """Return whether the sent outputs are those in `output`: `..nav.children...page.children..` or `url.search`."""
+    """Return whether the sent outputs match `output`, such as `..nav.children...page.children..` or `url.search`."""
     names = output.strip(".").split("...")
     listed = sent if output.startswith("..") else [sent]
     wanted = [dict(zip(("id", "property"), name.rsplit(".", 1), strict=True)) for name in names]
@@ -86,7 +86,10 @@ def _is_output(sent: object, wanted: Mapping[str, str]) -> bool:
 
 
 def _is_id(sent: object, wanted: str) -> bool:
-    """Return whether an id equals the wanted id, or matches it as a pattern; all values in the id must be strings."""
+    """Return whether an id is the wanted id or, if that is a pattern, matches it.
+
+    All values in the id must be strings.
+    """
     if not wanted.startswith("{"):
         return sent == wanted
     pattern = json.loads(wanted)

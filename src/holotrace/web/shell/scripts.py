@@ -3,8 +3,8 @@
 This matters, because a browser takes longer to load the scripts than the server takes to compute the page.
 
 Every page loads Dash and the components of the shell; pages with figures also load plotly.js. `assets/shell/later.js`
-loads other scripts when they are needed, and table scripts after the figures; this module writes their addresses into
-the page.
+loads all other scripts when they are needed; it loads the table scripts after the figures. This module writes the
+addresses of these scripts into the page.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ class LeanDash(Dash):
             include_assets_files=False,  # `interpolate_index` adds the assets
         )
         self.scripts = _ScriptsWithoutTables(serve_locally=True, eager=False)
-        # `assets/shell/start.js` starts the renderer once the modules that the renderer calls have loaded
+        # `assets/shell/start.js` starts the renderer after loading the modules that the renderer calls
         self.renderer = ""
         self._pages, self._view_of = pages, view_of
 
@@ -123,10 +123,10 @@ class LeanDash(Dash):
 
 
 class _ScriptsWithoutTables(Scripts):
-    """Dash's scripts; the server also offers the table scripts, but pages do not load them at first."""
+    """Dash's scripts; they include the table scripts, but pages do not load these at first."""
 
     def get_all_scripts(self, dev_bundles: bool = False) -> list[Any]:  # noqa: FBT001, FBT002 -- as in Dash
-        """Return the scripts of all components; table scripts become dynamic, so that Dash writes no tags for them."""
+        """Return the scripts of all components; mark table scripts as dynamic, so that Dash writes no tags for them."""
         return [
             {**script, "dynamic": script.get("dynamic", False) or script.get("namespace") == _TABLES}
             for script in super().get_all_scripts(dev_bundles)
@@ -135,7 +135,7 @@ class _ScriptsWithoutTables(Scripts):
 
 @cache
 def assets_path() -> str:
-    """Return the path of the assets, with one fingerprint for all: modules import each other by relative paths."""
+    """Return the path of the assets; all share one fingerprint, because modules import each other by relative paths."""
     files = sorted(path for path in ASSETS.rglob("*") if path.is_file())
     return f"assets/{_fingerprint(b'|'.join(path.name.encode() + path.read_bytes() for path in files))}"
 
@@ -157,7 +157,7 @@ def imported_by(module: str) -> tuple[str, ...]:
 
 
 def register_scripts(flask: Flask) -> None:
-    """Serve the small plotly.js; browsers may cache it and the assets, as their addresses contain a fingerprint."""
+    """Serve the small plotly.js; browsers may cache it and the assets, because the addresses contain a fingerprint."""
     flask.config["SEND_FILE_MAX_AGE_DEFAULT"] = KEPT_S
     flask.add_url_rule(f"/{_SMALL_PLOTLY}", "plotly", _serve_plotly)
 

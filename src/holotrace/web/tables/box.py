@@ -96,7 +96,7 @@ def grid(name: str, table: Table, by: str, top: str) -> Component:
         dashGridOptions={
             "cacheBlockSize": CACHE_BLOCK,
             "maxBlocksInCache": 20,
-            "maxConcurrentDatasourceRequests": 1,  # with 2, the grid would drop one of two requests
+            "maxConcurrentDatasourceRequests": 1,  # of two simultaneous requests, the grid would drop one
             "rowHeight": ROW_PX,
             "tooltipShowDelay": 300,
             "enableCellTextSelection": True,

@@ -81,7 +81,10 @@ def register_tables(app: Dash, flask: Flask, session: Session, pages: Mapping[st
 
 
 def rows_of(session: Session, pages: Mapping[str, Page], query: str | None, name: str, shape: Shape) -> Rows | None:
-    """Return a table of the page named in the query, grouped and limited to the top rows; None for an unknown table."""
+    """Return a table of the requested page, grouped and limited to the top rows.
+
+    None if there is no such table, or if it cannot be computed.
+    """
     selection = with_run(Selection.from_query(query), session)
     page = pages.get(selection.view)
     if page is None or name not in page.tables or selection.run is None:
@@ -100,7 +103,7 @@ def _rows(page: Page, name: str, session: Session, selection: Selection, shape: 
 
 
 def _download(session: Session, pages: Mapping[str, Page], name: str, form: str) -> Response:
-    """Return the rows of a table as a file; numbers are in nanoseconds or bytes, or are fractions of 1."""
+    """Return the rows of a table as a file; times are in ns, sizes in bytes, and shares between 0 and 1."""
     query = request.query_string.decode(errors="replace")
     selection = Selection.from_query(query)
     shape = shape_of(selection.option(f"by.{name}"), selection.option(f"top.{name}"))

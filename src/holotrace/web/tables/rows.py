@@ -38,7 +38,7 @@ _NOT_SUMMED = ("mean_", "median_", "std_", "p25_", "p75_")
 
 @dataclass(frozen=True)
 class Request:
-    """A request for the rows that contain `search`, sorted by `sort`, from row `first` to the row before `last`.
+    """A request for the rows that match `search`, sorted by `sort`, from row `first` to the row before `last`.
 
     sort  (column, is_descending) pairs, the most important first
     """
@@ -62,8 +62,8 @@ class Request:
 class Shape:
     """How to shape a table.
 
-    First, rows are grouped by the column `by`; then only the `top` rows with the largest values in the table's
-    `telling` column are kept.
+    First, rows are grouped by the column `by`; then only the `top` rows with the largest absolute values in the
+    table's `telling` column are kept. If groups do not have this column, the groups with the most rows are kept.
     """
 
     by: str = ""
@@ -90,7 +90,7 @@ class Rows:
         return [_texts(chosen.columns, row, self._short_names) for row in chosen.iter_rows()], len(order)
 
     def chosen(self, search: str) -> pl.DataFrame:
-        """Return the rows that contain a string."""
+        """Return the rows that match `search`; see `ordered_rows`."""
         return self.frame[self._order(Request(search=search))]
 
     @cached_property
@@ -110,9 +110,11 @@ class Rows:
 
 
 def ordered_rows(frame: pl.DataFrame, search: str, sort: Sequence[tuple[str, bool]]) -> pl.Series:
-    """Return the numbers of the rows in which a text contains `search` or an integer equals it, ordered by `sort`.
+    """Return the numbers of the rows that match `search`, ordered by `sort`.
 
-    The search ignores case. Nulls come last, and rows with equal values stay in the order of the table.
+    A row matches if one of its texts contains `search` or one of its integers equals it. The case of the texts is
+    ignored, but `search` must be in lower case. Nulls come last, and rows with equal values stay in the order of the
+    table.
     """
     numbered = frame.with_row_index("row").lazy()
     if search:
@@ -131,7 +133,7 @@ def ordered_rows(frame: pl.DataFrame, search: str, sort: Sequence[tuple[str, boo
 
 
 def shaped(table: Table, shape: Shape) -> Table:
-    """Group a table by one of its columns and keep the rows with the largest values in its `telling` column."""
+    """Group a table by one of its columns, and keep only its top rows; see `Shape`."""
     by = shape.by if shape.by in group_columns(table.frame) else ""
     frame = grouped(table.frame, by) if by else table.frame
     telling = table.telling if table.telling in frame.columns else (ROW_COUNT if by else table.telling)
@@ -142,7 +144,7 @@ def shaped(table: Table, shape: Shape) -> Table:
 
 
 def group_columns(frame: pl.DataFrame) -> list[str]:
-    """Return the columns by which rows can be grouped: texts, and the numbers of ranks, devices, streams and steps."""
+    """Return the columns by which rows can be grouped: text columns, and rank, device, stream and step numbers."""
     numbered = {"rank", "device", "stream", "step"}
     names = [name for name, dtype in frame.schema.items() if dtype == pl.String or name in numbered]
     return names if len(names) > 1 else []
@@ -151,7 +153,7 @@ def group_columns(frame: pl.DataFrame) -> list[str]:
 def grouped(frame: pl.DataFrame, by: str) -> pl.DataFrame:
     """Group the rows with the same value of `by`: sum times, sizes and counts, and keep minima and maxima.
 
-    Groups have no shares, means or medians, because these cannot be computed from the rows.
+    Shares, means and medians are left out, because they cannot be computed from the rows.
     """
     summed = [_aggregate(name) for name, dtype in frame.schema.items() if name != by and dtype.is_numeric()]
     kept = [expression for expression in summed if expression is not None]
@@ -161,7 +163,7 @@ def grouped(frame: pl.DataFrame, by: str) -> pl.DataFrame:
 
 
 def column_definitions(frame: pl.DataFrame) -> list[dict[str, Any]]:
-    """Return the columns of the grid, wide enough for their content; text columns grow most, numbers align right."""
+    """Return the columns of the grid, wide enough for their content; text columns grow most."""
     return [_column(name, dtype, _letters(frame[name])) for name, dtype in frame.schema.items()]
 
 
@@ -195,7 +197,7 @@ def _exact(name: str, value: float | str | None) -> str:
 
 
 def _aggregate(name: str) -> pl.Expr | None:
-    """Return how a group aggregates a column, which depends on the column's name; None to leave the column out."""
+    """Return the expression that aggregates a column, chosen by the column's name; None to leave the column out."""
     if name.startswith(("max_", "peak_")):
         return pl.col(name).max()
     if name.startswith("min_"):

@@ -13,10 +13,10 @@ _INDEX = "/index.html"
 
 
 class Mount:
-    """A WSGI application mounted where `path` first occurs in the requested address."""
+    """A WSGI application mounted below `path`; in a requested address, a prefix may come before `path`."""
 
     def __init__(self, path: str, make: Callable[[], WSGIApplication]) -> None:
-        """Mount below `path` the application that `make` returns."""
+        """Mount the application below `path`; the first request calls `make` to create it."""
         self._path = path
         self._make = make
         self._lock = threading.Lock()

@@ -22,7 +22,7 @@ MOST_FOLDERS = 1_000
 """Maximum number of folders to search for a trace; TensorBoard waits for the answer, so the search must be short."""
 
 HOSTS_VARIABLE = "HOLOTRACE_ALLOW_HOST"
-"""Environment variable with additional names of TensorBoard's server, separated by commas."""
+"""Environment variable with additional host names of TensorBoard's server, separated by commas."""
 
 _ENDINGS = (".json", ".json.gz", ".json.zst")
 
@@ -68,7 +68,7 @@ class HolotracePlugin(base_plugin.TBPlugin):  # type: ignore[misc]  # tensorboar
         )
 
     def _allowed_hosts(self) -> frozenset[str]:
-        """Return the names of TensorBoard's server, and the names of proxies from the environment variable."""
+        """Return the host names of TensorBoard's server, including the additional ones in the environment variable."""
         from holotrace.web.server.server import Address  # noqa: PLC0415
 
         everywhere = "" if getattr(self._flags, "bind_all", False) else "localhost"

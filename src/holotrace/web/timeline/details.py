@@ -55,8 +55,8 @@ def event_details(rank_trace: RankTrace, index: TimelineIndex, event_index: int)
 def event_links(rank_trace: RankTrace, index: TimelineIndex, event_index: int) -> list[dict[str, Any]]:
     """Return at most `MOST_LINKS` events related to an event, as [relation, name, at].
 
-    line of code  the innermost function of the user's Python code around this call or the launch of this work; in the
-                  backward pass, around the forward operator
+    line of code  the innermost function of the user's Python code that contains this call or the launch of this
+                  work; in the backward pass, the innermost function that contains the forward operator
     launch    the call that launched this work          work      the work launched by this call or operator
     operator  the innermost operator around the launch
     forward   the operator whose gradient this operator computes
@@ -126,7 +126,7 @@ def _named(index: TimelineIndex, place: int) -> dict[str, Any]:
 
 
 def _arguments(rank_trace: RankTrace, event_index: int) -> Iterator[tuple[str, str]]:
-    """Yield what the tables contain about an event: the name and text of each column."""
+    """Yield the values of an event in the columns of the tables, as (column name, text)."""
     yield from _row_of(rank_trace, "events", _OF_THE_EVENT, event_index)
     for table, columns in TABLES.items():
         if table not in _NOT_ARGUMENTS:

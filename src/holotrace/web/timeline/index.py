@@ -25,8 +25,8 @@ NOT_SLICES = (EventKind.MEMORY, EventKind.TRACE_SPAN, EventKind.INSTANT)
 counter."""
 
 FEW_EVENTS = 150_000
-"""If a window has at most this many events, each answer merges them again; otherwise, it uses a cached level of the
-whole rank."""
+"""If a window has at most this many events, each request merges events too small to see anew. For larger windows, the
+slices of the whole rank are merged once for each level of detail, and cached."""
 
 _ANNOTATIONS = (int(EventKind.USER_ANNOTATION), int(EventKind.GPU_USER_ANNOTATION))
 _DEVICE_ROW_KINDS = (*DEVICE_WORK_KINDS, EventKind.GPU_USER_ANNOTATION, EventKind.SYNCHRONISATION, EventKind.CUDA_EVENT)

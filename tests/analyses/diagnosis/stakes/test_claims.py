@@ -41,7 +41,7 @@ def test_a_cause_claims_before_a_symptom_even_if_it_explains_less() -> None:
 
 
 def test_what_another_rule_explains_before_is_part_of_it() -> None:
-    """The cause already claims 30 of the 40 ns of the symptom, so the symptom becomes part of the cause."""
+    """The cause has already claimed 30 of the symptom's 40 ns, so the symptom becomes part of the cause."""
     found = claims([(rule("cause", 0), case((0, 30))), (rule("symptom", 1), case((0, 40)))], STEP)
 
     assert [claim.absorbed_by for claim in found] == ["", "cause"]

@@ -63,7 +63,7 @@ def test_a_rank_with_a_clock_of_its_own_does_not_use_that_of_its_host() -> None:
 
 
 def test_a_job_on_one_host_needs_no_comparison() -> None:
-    """On a single host, no clocks are compared and no times corrected."""
+    """On a single host, no clocks are compared, and no times are corrected."""
     clock = rank_clocks(per_host(row("a", 0, half_width_ns=0) | {"offset_at_ns": None}), {0: "a"})[0]
     assert (clock.is_known, clock.corrected(NOW), correction_text(clock)) == (True, NOW, "reference")
 

@@ -92,7 +92,10 @@ def test_a_missing_batch_is_not_replaced_by_the_next_one() -> None:
 
 @pytest.mark.parametrize(("late", "count"), [(0, 2), (200, 0)])
 def test_without_partners_equal_counts_at_equal_times_match(late, count) -> None:
-    """Four ranks have two batches each. They match by order unless one rank starts its own after the others end."""
+    """Four ranks have two batches each; the batches match by order if those of all ranks overlap.
+
+    They do not match if rank 3 starts each batch only after the other ranks have finished theirs.
+    """
     of_ranks = {
         rank: of_rank(
             *(_batch(at=1_000 * turn + (late if rank == 3 else rank), group=RING.number) for turn in (0, 1)),

@@ -78,7 +78,7 @@ def test_the_facts_name_the_host_and_all_groups() -> None:
 
 
 def test_content_contains_the_size_only_where_all_ranks_must_agree_on_it() -> None:
-    """Two sizes give two values of `content` for all-reduces and all-gathers, but not for all-to-alls."""
+    """All-reduces and all-gathers of two sizes have two values of `content`; all-to-alls of two sizes have one."""
     builder = TraceBuilder()
     for collective in ("allreduce", "_allgather_base", "all_to_allv"):
         for elements in (8, 16):
@@ -89,7 +89,7 @@ def test_content_contains_the_size_only_where_all_ranks_must_agree_on_it() -> No
 
 
 def test_an_uneven_all_to_all_sends_what_its_split_gives_to_others() -> None:
-    """Of 8 rows, 2 stay on the group's second rank and 6 are sent to its first rank."""
+    """The second rank of the group keeps 2 of its 8 rows and sends 6 to the first rank."""
     rank_trace = (
         TraceBuilder()
         .rank(4)

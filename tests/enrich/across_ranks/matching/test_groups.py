@@ -43,7 +43,7 @@ def test_ranks_and_description_identify_a_group() -> None:
     [([], ()), ([3], range(3, 4)), ([6, 4, 2], range(6, 0, -2)), ([0, 1, 3], (0, 1, 3)), ([2, 2], (2, 2))],
 )
 def test_equal_distances_become_a_range(ranks, compacted) -> None:
-    """Evenly spaced ranks become a range, because lists of thousands of ranks would be slow to send."""
+    """Evenly spaced ranks become a range, because a range saves memory in large jobs."""
     assert compact(ranks) == compacted
 
 
@@ -86,7 +86,7 @@ def test_the_header_completes_a_cut_list(stride) -> None:
 
 
 def test_start_and_stride_complete_a_cut_list() -> None:
-    """Start and stride from the host's row also complete the truncated list in the kernel's row, which has neither."""
+    """The lists in both rows are truncated; start and stride, recorded only in the host's row, complete both lists."""
     rows = _args([_CUT_TEXT, 40, "mesh_dp", 0, 2], [_CUT_TEXT, 40, "mesh_dp", None, None])
 
     numbers, (group,) = groups_of_calls(rows, Header())

@@ -38,7 +38,7 @@ def test_equal_numbers_of_other_groups_or_families_are_other_operations() -> Non
 
 
 def test_coalesced_calls_become_one() -> None:
-    """Two kernels of rank 0 have the number of one kernel of rank 1, which they match as one call from 10 to 25 µs."""
+    """Two kernels of rank 0 and one kernel of rank 1 have the same number; they match as one call from 10 to 25 µs."""
     of_ranks = {
         0: of_rank(_call(1, times=(10, 15)), _call(1, times=(20, 25))),
         1: of_rank(_call(1, times=(10, 25), in_bytes=16)),
@@ -51,7 +51,7 @@ def test_coalesced_calls_become_one() -> None:
 
 
 def test_equally_many_kernels_of_a_number_are_matched_in_order() -> None:
-    """If both ranks have two kernels with the same number, they match in order."""
+    """If both ranks have two kernels with the same number, the kernels match in order."""
     twice = of_rank(_call(1), _call(1))
 
     assert _instances({0: twice, 1: twice}) == [(0, 0, 0, 1), (0, 1, 1, 1), (1, 0, 0, 1), (1, 1, 1, 1)]

@@ -105,9 +105,10 @@ def _within_group(family, number, start_us=0):
 
 
 def test_the_group_is_the_one_in_which_the_peer_receives() -> None:
-    """Rank 0 sends to number 1 of an unknown group; the group in which number 1 receives is inferred.
+    """Rank 0 sends to the second rank of an unknown group; the group in which this rank receives is inferred.
 
-    Number 1 is rank 2 in the pipeline group of rank 0, and rank 1 in its other groups. Only rank 2 receives.
+    In the pipeline group of rank 0, the second rank is rank 2; in its other groups, it is rank 1. Of these two, only
+    rank 2 receives, so the group is the pipeline group.
     """
     of_ranks = {
         0: _pipeline(0, _within_group("send", 1), _within_group("recv", 1, 20)),
@@ -136,7 +137,7 @@ def test_a_recorded_group_decides_whom_the_number_means() -> None:
 
 
 def test_peers_that_fit_equally_well_are_not_chosen_between() -> None:
-    """Rank 0 sends to number 1 of an unknown group; this may be rank 1 or rank 2, so the peer is null."""
+    """Rank 0 sends to the second rank of an unknown group; this may be rank 1 or rank 2, so the peer is null."""
     of_ranks = {
         0: _pipeline(0, _within_group("send", 1)),
         1: _pipeline(1, _within_group("recv", 0)),

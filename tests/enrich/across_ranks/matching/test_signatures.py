@@ -16,7 +16,8 @@ GROUP = process_group(range(3))
 def _rank(text: str, *, late_us: int = 0, ahead_us: int = 0, host: str = "a", **columns):
     """Return a rank with one call per letter of `text`, which is the call's content; a dot means a missing call.
 
-    All ranks leave a call at the same time. This rank enters `late_us` later, and its clock is ahead by `ahead_us`.
+    All ranks leave a call at the same time. This rank enters each call `late_us` late, and its clock is
+    ahead by `ahead_us`.
     """
     calls = [
         {
@@ -98,7 +99,10 @@ def test_without_a_clear_difference_in_time_nothing_is_guessed() -> None:
 
 
 def test_calls_that_do_not_overlap_are_not_the_same() -> None:
-    """Rank 0 lacks the first of three equal calls, and rank 1 the last; matched by order, calls would not overlap."""
+    """Rank 0 lacks the first of three equal calls, and rank 1 lacks the last.
+
+    Matching them by order would pair calls that do not overlap.
+    """
     of_ranks = {0: _rank("BCDE.AA"), 1: _rank("BCDEAA.")}
 
     operations = _operations(of_ranks)
@@ -154,7 +158,7 @@ def test_numbers_come_first() -> None:
 
 
 def test_groups_of_one_rank_match_nothing() -> None:
-    """Each of two recorded ranks is the only recorded rank of its group, so nothing matches."""
+    """The two recorded ranks belong to different groups, so their calls do not match."""
     other = process_group([5, 6])
 
     assert _operations({0: _rank("AB"), 1: _rank("AB", group=other.number)}) == {}
@@ -190,7 +194,8 @@ def _incomplete_jobs(draw):
 def test_ranks_that_miss_different_ends_of_a_row_of_equal_calls_are_not_shifted() -> None:
     """Rank 1 lacks the first of four equal calls, and rank 2 the last; no call is matched with an adjacent one.
 
-    If matched by order, calls would not overlap. As all ranks share one clock, calls must be missing; no clock jumped.
+    Matching by order would pair calls that do not overlap. All ranks share one clock, so the cause must be missing
+    calls, not a jump of a clock.
     """
     of_ranks = {0: _rank("AAAA"), 1: _rank(".AAA"), 2: _rank("AAA.")}
 
@@ -198,7 +203,10 @@ def test_ranks_that_miss_different_ends_of_a_row_of_equal_calls_are_not_shifted(
 
 
 def test_ranks_of_one_host_share_its_clock() -> None:
-    """If matched by order, only the fourth calls would overlap. On one host, this shows that calls are missing."""
+    """If calls were matched by order, only the fourth calls of ranks 1 and 2 would overlap.
+
+    All ranks share the clock of one host, so this shows that calls are missing.
+    """
     of_ranks = {0: _rank("AAAAA"), 1: _rank(".AAAA"), 2: _rank("AAA.A")}
 
     assert all(len(set(ranks.values())) == 1 for _, ranks in _operations(of_ranks).values())

@@ -10,7 +10,7 @@ from holotrace.testing.builder import TraceBuilder
 
 
 def runs_of(*functions):
-    """Return a thread's runs as (name, start_us, end_us, call), given its Python functions."""
+    """Return the runs of a thread that executes these Python functions, as (name, start_us, end_us, call)."""
     builder = TraceBuilder()
     for name, start_us, end_us in functions:
         builder.event(ph="X", cat="python_function", name=name, ts=start_us, dur=end_us - start_us, pid=1, tid=1)
@@ -47,7 +47,7 @@ def test_python_code_is_the_cause_only_outside_of_functions_written_in_c():
 
 
 def test_a_thread_waits_for_one_call_after_another():
-    """The thread waits for the first call until it ends at 58 µs, and for the next call from its start at 90 µs."""
+    """One long wait is for the first call until that call ends at 58 µs, and for the second from 90 to 138 µs."""
     wait = "<built-in method wait>"
     assert runs_of((wait, 20, 140)) == [
         (wait, 20, 58, 0),

@@ -1,4 +1,4 @@
-"""The largest cause of a rank is named: the rank's own work, or the user's function that takes the time."""
+"""Tests of naming a rank's largest cause: a user's function, a call in that function, an operator or communication."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ SAVE, STEP = "train.py(5): save_checkpoint", "train.py(9): step"
 
 
 def largest(*costs: tuple[str, str | None, str | None, int]) -> tuple[object, ...]:
-    """Return cause, name and cost of the largest cause; `costs` are (kind, name, frame, cost)."""
+    """Return the kind, name and cost of the largest of these causes, each given as (kind, name, frame, cost)."""
     columns = ["cause", "name", "frame", "cost_ns"]
     causes = pl.DataFrame(list(costs), schema=columns, orient="row").with_columns(
         *(pl.lit(0, pl.Int64).alias(name) for name in ("error_ns", "wait_count", "first_instance", "first_ns")),
@@ -48,7 +48,7 @@ def test_python_between_operators_is_not_added_up() -> None:
 
 
 def test_transfers_are_named_only_if_they_are_most() -> None:
-    """The sends take 60 ns, but the rank's own work takes 70 ns in two functions, so its largest function is named."""
+    """The sends take 60 ns, but the rank's own work takes 70 ns in two functions, so the larger function is named."""
     sends = ("communication", "send", None, 60)
 
     assert largest(sends, ("python", SAVE, SAVE, 45), ("operator", "aten::mm", STEP, 25)) == ("python", SAVE, 45)

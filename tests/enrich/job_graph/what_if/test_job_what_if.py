@@ -22,7 +22,7 @@ TRANSFER_US = 10
 
 
 def job(busy_us: tuple[int, ...], *, transfer_us: float = TRANSFER_US) -> Trace:
-    """Return ranks that compute for different times, reduce, and compute for 20 µs more."""
+    """Return a job: each rank computes for its time in `busy_us`, runs a collective, and computes for 20 µs more."""
     builder = TraceBuilder()
     ranks = range(len(busy_us))
     arrived_us = 5 + max(busy_us)
@@ -68,14 +68,17 @@ GEMM, REDUCE = pl.col("name") == "gemm", pl.col("name").str.contains("AllReduce"
     ids=["scale", "remove", "replace", "scale transfer", "replace transfer", "link", "peers", "both"],
 )
 def test_predictions_equal_the_job_made_again(changes: list[JobChange], made_again: Trace) -> None:
-    """Rank 1 computes for 50 µs and rank 0 for 20 µs; the prediction equals the step of a job built with the change."""
+    """The predicted step is as long as the step of a job that is built with the change.
+
+    In the job without the change, rank 0 computes for 20 µs and rank 1 for 50 µs.
+    """
     answer = what_if_across_ranks(job((20, 50)), changes)
     assert answer.measured_ns == answer.replayed_ns == 85_000
     assert answer.predicted_ns == step_ns(made_again)
 
 
 def test_a_rank_that_nobody_waits_for_saves_nothing() -> None:
-    """Rank 0 arrives 30 µs before rank 1, so the step keeps its length if rank 0 needs no time or up to 30 µs more."""
+    """Rank 0 waits 30 µs for rank 1, so making rank 0 faster, or up to 30 µs slower, does not change the step."""
     trace = job((20, 50))
     only_rank_0 = GEMM & (pl.col("duration_ns") == 20_000)
     for factor in (0, 1, 2.5):
@@ -89,7 +92,7 @@ def test_all_ranks_like_the_median() -> None:
 
 
 def test_a_call_that_only_one_rank_has_in_the_window_does_not_matter() -> None:
-    """An all-reduce of the step before ends 2 µs after the window begins on rank 1, and 5 µs before it on rank 0."""
+    """On rank 1, the window includes the last 2 µs of the previous step's all-reduce; on rank 0, it includes none."""
     builder = TraceBuilder()
     for rank, (busy_us, ends_us) in enumerate([(20, -5), (50, 2)]):
         builder.rank(rank).header(host_name="one", distributedInfo={"rank": rank, "world_size": 2})
@@ -106,12 +109,12 @@ def test_a_call_that_only_one_rank_has_in_the_window_does_not_matter() -> None:
 
 
 def test_launches_without_overhead_start_work_at_once() -> None:
-    """Without launch overhead, both ranks start to compute at 1 µs, when the host requests it, instead of at 5 µs."""
+    """Without launch overhead, both ranks start to compute at 1 µs, when the host launches the kernel, not at 5 µs."""
     assert what_if_across_ranks(job((20, 50)), [NoLaunchOverhead()]).saved_ns == 4_000
 
 
 def test_changes_that_select_nothing_are_errors() -> None:
-    """Unknown names and ranks, a group without calls, and impossible factors raise errors."""
+    """An unknown name or rank, a group without calls, a bandwidth factor of 0 and a negative scale raise errors."""
     for change in (
         Remove(pl.col("name") == "none"),
         PeersMedian([7]),
@@ -197,8 +200,8 @@ def test_a_slow_rank_that_works_like_its_peers_saves_its_delay(real_traces: Path
 def test_sends_that_end_when_their_thread_looks_at_them_delay_nobody() -> None:
     """In a zero-bubble pipeline, threads notice the end of most sends long after the messages have arrived.
 
-    Rank 0 waits 5 ms in each forward pass. Steps predicted without these waits are 12 to 17 % longer than the steps of
-    a job that was recorded without them.
+    In one job, rank 0 waits 5 ms in each forward pass. If these waits are removed, the predicted steps are 12 to 17 %
+    longer than the steps of a job that was recorded without such waits.
     """
     jobs = [opened(TRACES / f"planted_causes/zero_bubble_{name}") for name in ("slow_rank", "healthy")]
     wait = Remove(pl.col("name").str.contains("wait_in_forward"))

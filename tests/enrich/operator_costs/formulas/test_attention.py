@@ -69,7 +69,7 @@ BACKWARD = (
     ("aten::_flash_attention_backward", 17, 11, 15),
 )
 JOINED = (
-    # operator, number of inputs, positions of ends, of the longest lengths, of the mask and of the window
+    # operator, number of inputs, and the positions of these inputs: sequence ends, longest lengths, mask, window
     ("flash_attn::_flash_attn_varlen_forward", 20, 3, 5, 9, 10),
     ("aiter::mha_varlen_fwd", 29, 3, 5, 12, 13),
     ("aiter::fmha_v3_varlen_fwd", 28, 3, 5, 12, 13),
@@ -117,7 +117,10 @@ def test_five_products_of_the_backward_pass(operator, count, causal, window, is_
 
 @pytest.mark.parametrize(("operator", "count", "ends", "longest", "causal", "window"), JOINED)
 def test_joined_sequences_of_one_length_are_known(operator, count, ends, longest, causal, window) -> None:  # noqa: PLR0917 -- the columns of the table
-    """If the longest sequence is as long as the average, all are equally long; otherwise the lengths depend on data."""
+    """If the longest sequence is as long as the average one, all sequences are equally long.
+
+    Otherwise, the number of operations is unknown, because the trace does not record the lengths.
+    """
     inputs = {**packed(), ends: ([B + 1], INT), ends + 1: ([B + 1], INT), causal: True, window: -1, window + 1: -1}
     known = call(operator, count, {**inputs, longest: Q, longest + 1: K})
     assert (known.flops, known.dense_flops) == (B * 6 * 7 * PAIR, B * Q * K * PAIR)
@@ -128,7 +131,7 @@ def test_joined_sequences_of_one_length_are_known(operator, count, ends, longest
 
 @pytest.mark.parametrize(("operator", "count", "ends", "longest", "causal", "window"), JOINED_BACKWARD)
 def test_joined_sequences_of_the_backward_pass(operator, count, ends, longest, causal, window) -> None:  # noqa: PLR0917 -- the columns of the table
-    """The backward pass of joined sequences has the formula of the forward pass with five products instead of two."""
+    """The backward pass of joined sequences has the forward formula, but with five products instead of two."""
     inputs = {0: [B * Q, H, D], **packed(1), ends: ([B + 1], INT), causal: True, window: -1, window + 1: -1}
     known = call(operator, count, {**inputs, longest: Q, longest + 1: K})
     assert (known.flops, known.dense_flops) == (B * 6 * 7 * PAIR_BACKWARD, B * Q * K * PAIR_BACKWARD)
@@ -136,7 +139,7 @@ def test_joined_sequences_of_the_backward_pass(operator, count, ends, longest, c
 
 
 def test_the_sums_of_a_step_give_the_lengths_of_joined_sequences() -> None:
-    """If a call covers all tokens and keys of the step, its query-key pairs follow from the step's sums.
+    """If a call covers all tokens and keys of the step, the step's sums give its number of query-key pairs.
 
     The causal mask removes half of the pairs between new tokens.
     """
@@ -187,7 +190,10 @@ def test_gradients_of_xformers() -> None:
     [("aten::_efficient_attention_backward", 6, 14), ("xformers::efficient_attention_backward_ck", 5, 15)],
 )
 def test_gradients_of_memory_efficient_attention(operator, ends, mask) -> None:
-    """The mask types are those of the forward pass; the cost of joined sequences is unknown, as lengths are missing."""
+    """The mask types mean the same as in the forward pass.
+
+    For joined sequences, the cost is unknown, because their lengths were not recorded.
+    """
     inputs = {0: [B, Q, H, D], **batched(1)}
     assert call(operator, 18, {**inputs, mask: 0}).flops == B * Q * K * PAIR_BACKWARD
     assert call(operator, 18, {**inputs, mask: 2}).flops == B * 42 * PAIR_BACKWARD

@@ -37,14 +37,17 @@ def fused(tokens: int, weights: list[list[int]], kind: str = BF16, hidden: int =
     "operator", ["vllm::inplace_fused_experts", "sglang::outplace_fused_experts", "aiter::fused_moe_"]
 )
 def test_two_products_for_each_token_and_chosen_expert(operator) -> None:
-    """100 tokens with 2 experts each need two products per expert; tokens, result and all weights are moved once."""
+    """Each of 100 tokens needs two products for each of its 2 experts.
+
+    The tokens, the result and the weights of all experts are moved once.
+    """
     dims = [[100, 8], *GATED, [100, 2], [100, 2], []]
     cost = call(operator, dims, [BF16] * 3 + ["float", INT, ""])
     assert cost == Cost(200 * EACH, 2 * (2 * 800 + WEIGHTS), "matrix", "bfloat16", 200 * EACH)
 
 
 def test_without_a_gate_the_first_product_is_as_wide_as_the_middle() -> None:
-    """N, the width of the first product, is I without a gate, instead of 2·I."""
+    """Without a gate, N, the width of the first product, is I instead of 2·I."""
     assert fused(100, [[4, 16, 8], [4, 8, 16]]).flops == 200 * 2 * (8 * 16 + 16 * 8)
 
 
@@ -73,12 +76,12 @@ def test_bytes_are_unknown_if_some_experts_may_be_idle() -> None:
 
 
 def test_one_token_reads_an_exact_number_of_experts() -> None:
-    """1 token that chooses 2 of 4 experts reads exactly 2, so the text does not say `2 to 2`."""
+    """1 token that chooses 2 of 4 experts uses exactly 2, so the reason says `2`, not `2 to 2`."""
     assert fused(1, GATED).reason == "the trace does not record which experts 1 token chose (2 of 4)"
 
 
 def test_experts_on_other_ranks_make_the_operations_unknown() -> None:
-    """An integer tensor with a value per expert shows that other ranks have some experts, so the cost is unknown."""
+    """If an integer tensor has one value per expert, some experts are on other ranks, so the cost is unknown."""
     dims = [[100, 8], *GATED, [100, 2], [100, 2], [8]]
     assert "several ranks" in call("aiter::fused_moe_", dims, [BF16] * 3 + ["float", INT, INT]).reason
 
@@ -87,14 +90,14 @@ def test_experts_on_other_ranks_make_the_operations_unknown() -> None:
     "weights", [[[4, 32, 8], [5, 8, 16]], [[4, 32, 8], [4, 9, 16]], [[4, 33, 8], [4, 8, 16]], [[4, 32, 0], [4, 8, 0]]]
 )
 def test_weights_that_do_not_fit_are_unknown(weights) -> None:
-    """The cost is unknown if there is not one matrix per expert, or if the sizes of matrices and tokens do not fit."""
+    """If the two weights have different numbers of experts or sizes that do not fit, the cost is unknown."""
     cost = fused(100, weights)
     assert cost.flops is None
     assert "do not fit" in cost.reason
 
 
 def test_kernels_of_aiter() -> None:
-    """Calls of a whole layer have their result as the first input; calls of one stage have it as a later input.
+    """For a whole layer, the first input of the call is the result; for one stage, a later input is the result.
 
     A scalar input is k, the number of experts per token.
     """
@@ -124,7 +127,7 @@ def test_kernels_of_aiter() -> None:
 
 
 def test_two_stages_of_ck_tile() -> None:
-    """Each stage receives only its own weights; the number of experts per token precedes the two paddings."""
+    """Each stage receives only its own weights; the last three inputs are the experts per token and two paddings."""
     sorted_ids = [[300], [9], [2]]
     types, values = [BF16] * 3 + [INT] * 3 + ["Scalar"] * 3, [""] * 6 + ["2", "0", "0"]
     first = call("aiter::moe_cktile2stages_gemm1_ck", [[100, 8], GATED[0], [100, 2, 16], *sorted_ids], types, values)
@@ -134,7 +137,10 @@ def test_two_stages_of_ck_tile() -> None:
 
 
 def test_the_kernel_of_sglang_is_one_product() -> None:
-    """64 tokens that choose 8 of 128 experts may not use all experts, so bytes are unknown; 256 tokens use all."""
+    """If 64 tokens choose 8 of 128 experts each, some experts may be unused, so the bytes are unknown.
+
+    256 tokens use practically all experts, so the bytes include all weights.
+    """
     dims = [[64, 2048], [128, 1536, 2048], [], [512, 1536], [], [128, 12, 16], [], [64, 8], [64, 8]]
     types = [FP8, FP8, "", BF16, "", "float", "", "float", INT]
     operator = "sglang_profiler::fused_moe_triton_kernels_invoke_fused_moe_kernel_77"
@@ -146,7 +152,7 @@ def test_the_kernel_of_sglang_is_one_product() -> None:
 
 
 def routed(*inside: Arguments, tokens: int = 100) -> Cost:
-    """Return the cost of vLLM's expert layer if it contains these operators."""
+    """Return the cost of a vLLM expert layer that calls the operators in `inside`."""
     return call("vllm::moe_forward", [[tokens, 8], [tokens, 4], []], [BF16, BF16, ""], related=inside)
 
 
@@ -155,7 +161,10 @@ TOP_K = Arguments("TopK", ([100, 4], []), (BF16, "Scalar"), (), ("", "2"))
 
 
 def test_a_layer_reads_weights_and_k_from_the_operators_inside() -> None:
-    """The layer's inputs are only tokens and scores; inner views show the weights' shapes, and TopK shows k."""
+    """The layer's own inputs are only tokens and scores.
+
+    The `aten::view` calls inside the layer show the shapes of the weights, and `TopK` shows k.
+    """
     assert routed(TOP_K, *VIEWS).flops == 200 * EACH
     sorting = Arguments("SortTokens", ([100, 2], [100, 2], []), (BF16, "short int", "Scalar"))
     assert routed(sorting, *VIEWS).flops == 200 * EACH
@@ -277,7 +286,7 @@ def test_experts_of_tensorrt_llm_on_several_ranks_are_unknown() -> None:
     ],
 )
 def test_experts_that_the_kernel_chooses_from_scores(operator, first, second) -> None:
-    """Two integers after the weights give the total number of experts and the number that each token uses."""
+    """The two integers after the weights are the total number of experts and the number of experts per token."""
     dims: list[Any] = [[100, 4], [], [100, 8], *[[1]] * 7]
     dims[first], dims[second] = GATED
     kinds = ["float", "", FP8, *["float"] * 7]

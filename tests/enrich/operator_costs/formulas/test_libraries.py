@@ -77,7 +77,7 @@ def test_products_in_a_batch() -> None:
 
 
 def test_sparse_weights_store_half() -> None:
-    """Two of every four weights are zero, so the product needs half the operations, and the weights half the bytes."""
+    """Two of every four weights are zero, which halves the operations of the product and the bytes of the weights."""
     inputs = A, SCALE_A, ([N, K // 2], FP8), ([N, K // 8], BYTE), SCALE_B
     cost = call("torchao::rowwise_scaled_linear_sparse_cutlass_f8f8", *inputs)
     assert (cost.flops, cost.bytes) == (FLOPS // 2, M * K + N * K // 2 + N * K // 8 + SCALES + RESULT)
@@ -90,7 +90,7 @@ def test_packed_weights_of_torchao() -> None:
 
 
 def test_a_result_of_another_size_is_unknown() -> None:
-    """If sizes do not fit, the inputs are in a different order than the rule expects, so the cost is unknown."""
+    """If the sizes do not match, the inputs are not in the order that the rule expects, so the cost is unknown."""
     assert "does not match" in call("_C::cutlass_scaled_mm", ([M, N + 1], BF16), A, KN).reason
     assert "not a product" in call("_C::cutlass_scaled_mm", OUT, A, NK).reason
     assert "not a linear" in call("aiter::gemm_a8w8", A, KN).reason
@@ -116,7 +116,7 @@ def test_a_layer_of_transformer_engine(operator, inputs) -> None:
 
 
 def test_the_kernel_shows_that_a_layer_computes_in_8_bits() -> None:
-    """Only the kernel's name shows 8 bits, because Transformer Engine quantises inside the layer."""
+    """Only the kernel's name shows the 8-bit computation, because Transformer Engine quantises inside the layer."""
     kernel = "nvjet_qqtst_128x128_128x6_1x2_h_bz_coopA_TNT"
     assert call("_Linear", WEIGHT, TOKENS, BIAS, kernel=kernel).precision == "float8"
     assert call("_Linear", WEIGHT, TOKENS, BIAS, kernel="nvjet_tst_128x128").precision == "bfloat16"
@@ -158,7 +158,7 @@ def test_gradients_of_a_layer_have_the_shapes_of_its_forward_call() -> None:
 
 
 def test_gradients_that_kernels_do_not_show_are_unknown() -> None:
-    """With three products, or kernels not known to use tensor cores, it is unknown which gradients were computed."""
+    """With three tensor-core kernels, or none, the trace does not show which gradients were computed."""
     reason = "the number of tensor-core kernels ({}) does not show which gradients were computed"
     assert gradients("_Linear", LINEAR, [FP8_KERNEL] * 3)[-1] == reason.format(3)
     assert gradients("_Linear", LINEAR, ["mine"])[-1] == reason.format(0)

@@ -91,7 +91,7 @@ def is_memory_kernel(name: str) -> bool:
 
 
 def is_compute_kernel(name: str) -> bool:
-    """Return whether device work with this name computes."""
+    """Return whether device work with this name is computation."""
     return get_kernel_type(name) == KernelKind.COMPUTATION.name
 
 

@@ -107,7 +107,10 @@ def _steps(graph: EventGraph, found: Chains) -> tuple[_Steps, _Rows]:
 
 
 def _monotone(line: _Rows, start: _Rows, end: _Rows) -> tuple[_Rows, _Rows]:
-    """Clip edges that end later than a later edge of their chain, which happens if host and device clocks disagree."""
+    """Clip each edge to the earliest end of the edges after it in its line.
+
+    Without clipping, an edge could end after its successors, because host and device clocks may disagree.
+    """
     backwards = pl.DataFrame({"line": line, "end": end}).reverse()
     least = backwards.select(pl.col("end").cum_min().over("line"))["end"].reverse().to_numpy()
     return np.minimum(start, least), least

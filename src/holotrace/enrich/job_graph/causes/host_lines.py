@@ -95,7 +95,8 @@ def thread_runs(known: HostRanges, track_id: int, calls: pl.DataFrame) -> Runs:
 
     - The name of the innermost range, such as `<built-in method wait …>`, shows a wait.
     - The name does not show what the thread does, and the call covers at least half of the stretch and does not end
-      much later than the stretch. If the innermost range is Python code, the call does not end much earlier either.
+      much later than the stretch. If the innermost range is Python code, the call must also not end much earlier than
+      the stretch.
 
     Args:
         known: the host ranges of the rank.

@@ -136,7 +136,7 @@ const ticksOf = (name, { ticktext, tickvals, title } = {}) =>
 
 /**
  * Change a figure after plotly.js has resized it. If the legend then needs fewer lines, plotly.js places the
- * legend before it enlarges the bars, so the legend would cover the bars. Setting the legend's position again corrects
+ * legend before it enlarges the bars, and the legend then covers them. Setting the legend's position again corrects
  * this.
  * @param {HTMLElement} plot
  * @param {object} changes

@@ -1,4 +1,4 @@
-// Writes the open finding into the address; `pages/found.py` opens it again.
+// Writes the open finding into the address. When the page is loaded again, `pages/found.py` opens the same finding.
 
 import { current, put, remember } from "./address.js";
 

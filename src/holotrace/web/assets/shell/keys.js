@@ -94,7 +94,7 @@ const ACTIONS = {
 };
 
 /**
- * Follow the link from the selected row of a table to the timeline; return whether the link is shown.
+ * If the table shows a link from its selected row to the timeline, follow the link; return whether there was one.
  * @param {Element} cell
  */
 const showRow = (cell) => {

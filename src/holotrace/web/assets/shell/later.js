@@ -43,8 +43,8 @@ const loadPlotly = () => {
 const nextFrame = () => new Promise((resolve) => window.requestAnimationFrame(() => window.setTimeout(resolve)));
 
 /**
- * Make plotly.js draw one figure at a time, so the first figure appears early, and fit the texts to the width. If the
- * small bundle cannot draw a figure, load all of plotly.js.
+ * Make plotly.js draw one figure at a time, so the first figure appears early, and fit the texts of each figure to its
+ * width. If the small bundle cannot draw a figure, load all of plotly.js.
  * @param {string[]} [types] the types of plotly.js traces that the loaded bundle can draw; by default all types
  */
 const drawInTurn = (types) => {

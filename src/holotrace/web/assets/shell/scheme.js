@@ -1,5 +1,5 @@
-// The colour scheme, light or dark: inside TensorBoard, TensorBoard's scheme; elsewhere, the visitor's last choice or,
-// if there is none, the system's preference.
+// Chooses the colour scheme, light or dark. Inside TensorBoard, the page uses TensorBoard's scheme; elsewhere, it uses
+// the visitor's last choice or, if there is none, the system's preference.
 
 import * as storage from "./storage.js";
 

@@ -1,5 +1,5 @@
-// Handles mouse and keys like Perfetto and chrome://tracing: W and S zoom, A and D pan; the wheel zooms with Ctrl or
-// Alt and pans with Shift.
+// Handles the mouse and the keyboard in the same way as Perfetto and chrome://tracing: W and S zoom, A and D pan; the
+// wheel zooms with Ctrl or Alt and pans with Shift.
 
 import { SIZES } from "./view.js";
 import { clamp } from "../units.js";

@@ -100,7 +100,7 @@ export class Presses {
   }
 
   /**
-   * Press the button at a pixel or, if there is no button, fold or unfold the row.
+   * Handle a click on a row's label: press the button at this pixel or, if there is none, fold or unfold the row.
    * @param {RowItem} item
    * @param {number} x
    * @param {number} y

@@ -189,7 +189,7 @@ export class Timeline {
   }
 
   /**
-   * Use the parts that load after the first drawing; load them if they are missing.
+   * Call `use` with the parts that load after the first drawing; if they are not loaded yet, load them first.
    * @param {(later: Later) => unknown} use
    */
   async withLater(use) {
@@ -234,8 +234,8 @@ export class Timeline {
   }
 
   /**
-   * Lay out the rows again while the item `fixed` stays in place: by default, the row of the selected event or, if the
-   * event is not in view, the item at the upper edge.
+   * Lay out the rows again, but keep the item `fixed` at its place on the screen. By default, this item is the row of
+   * the selected event or, if the event is not in view, the item at the upper edge.
    * @param {import("../types.js").Item} [fixed]
    */
   arranged(fixed = this.selectedItem()) {

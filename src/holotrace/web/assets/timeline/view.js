@@ -197,8 +197,8 @@ export class View {
   }
 
   /**
-   * Return the key of the item `wanted`, and how far the item is below the upper edge of the scrolling rows. If
-   * `wanted` is missing or pinned, return these values for the item at this edge.
+   * Return the key of the item `wanted`, and its distance in pixels from the upper edge of the scrolling rows. If
+   * `wanted` is missing or pinned, use the item at the upper edge instead.
    * @param {Item} [wanted]
    */
   anchor(wanted) {
@@ -209,7 +209,8 @@ export class View {
   }
 
   /**
-   * Scroll until the anchor's item has its former distance from the upper edge; return whether the item still exists.
+   * Scroll until the anchor's item is again at the distance from the upper edge that the anchor has stored. Return
+   * whether the item still exists.
    * @param {{ key: string, away: number } | null} anchor
    */
   restore(anchor) {

@@ -70,7 +70,7 @@ def rank_flames(rank: int, index: TimelineIndex, events: AreaEvents) -> pl.DataF
 
 
 def _outer_first(path: _Numbers, depth: npt.NDArray[np.int32]) -> tuple[_Numbers, _Numbers]:
-    """Number the paths, outer ones first; return the number of each event's path, and the first event of each path."""
+    """Number the paths so that outer paths come first; return each event's path number, and each path's first event."""
     first = np.unique(path, return_index=True)[1]
     order = np.argsort(depth[first], kind="stable")
     number = np.empty(len(first), np.int64)

@@ -83,7 +83,7 @@ def test_conversions_between_layouts_cost_their_time() -> None:
 
 
 def test_a_kernel_far_below_the_bandwidth() -> None:
-    """A sum over 67.1 MB takes 200 µs but could take 21.8 µs (92 % of the peak); a sum that takes 60 µs is not."""
+    """A sum over 67.1 MB could take 21.8 µs (92 % of the peak); it is reported at 200 µs, but not at 60 µs."""
     for duration_us, count in ((200, 1), (60, 0)):
         job = DeviceJob().call(
             "aten::sum", "reduce_kernel", start_us=10, duration_us=duration_us, dims=[[4096, 4096]], types=[FLOAT32]
@@ -98,7 +98,7 @@ def test_a_kernel_far_below_the_bandwidth() -> None:
     ("job", "rule", "saved_ms", "tolerance_ms"),
     [
         ("elementwise-unfused", "unfused_chain", 3.1, 0.15),  # one kernel replaces 200
-        ("images-channels_first", "channels_first", (10.941 - 6.444) * 1.2, 0.9),  # may be up to 40 % too high
+        ("images-channels_first", "channels_first", (10.941 - 6.444) * 1.2, 0.9),  # the cost may be up to 40 % too high
         ("training-checkpointed", "recomputation", 12.892 - 5.880, 4.0),
     ],
 )

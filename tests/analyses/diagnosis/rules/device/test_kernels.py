@@ -39,7 +39,7 @@ def test_short_kernels_and_full_grids_are_silent(duration_us: float, blocks: int
     ],
 )
 def test_what_limits_occupancy(args: dict[str, object], occupancy: float, limit: str | None) -> None:
-    """The scarcest resource of an SM (2048 threads, 65,536 registers, 233,472 bytes) limits the occupancy."""
+    """The scarcest resource of an SM (threads, registers, or 233,472 bytes of shared memory) limits the occupancy."""
     trace = one_kernel(grid=[1000, 1, 1], **{"blocks per SM": 7.6}, **args).build()
     cases = list(cases_of(trace, "low_occupancy").values())
 
@@ -60,7 +60,7 @@ def test_occupancy_needs_the_properties_of_the_device() -> None:
 def test_tiny_kernels_cost_their_fixed_time() -> None:
     """Fusing 150 tiny kernels saves 598 to 748 µs; fusing 20 kernels would save too little.
 
-    The 598 µs are 2 µs for each kernel and 2 µs for each gap.
+    The 598 µs are 2 µs for each kernel and 2 µs for each gap. The 748 µs count all 3 µs of each kernel.
     """
     for count, cost_ns in ((150, [748_000]), (20, [])):
         job = DeviceJob()

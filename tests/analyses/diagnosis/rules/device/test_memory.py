@@ -12,7 +12,7 @@ GIGABYTE = 1_000_000_000
 
 
 def allocating_job(*, in_operator: bool, hidden: bool = False) -> holotrace.Trace:
-    """Return three steps of 100 µs; each spends 30 µs in cudaFree and cudaMalloc, during a kernel if `hidden`."""
+    """Return three steps of 100 µs with 30 µs in cudaFree and cudaMalloc; if `hidden`, a kernel runs meanwhile."""
     trace = TraceBuilder().header(deviceProperties=[dict(H100)])
     for number in range(3):
         begin = 100 * number

@@ -12,7 +12,7 @@ PINNED = "Memcpy HtoD (Pinned -> Device)"
 
 
 def copying_job(*, name: str = PINNED, copy_us: int = 100, compute_us: int = 300, copy_at: int = 20) -> holotrace.Trace:
-    """Return ten steps of 500 µs, each with a copy at `copy_at` and a kernel from 200 µs on."""
+    """Return ten steps of 500 µs, each with a copy that starts at `copy_at` and a kernel that starts at 200 µs."""
     trace = TraceBuilder().header(deviceProperties=[dict(H100)])
     for number in range(10):
         begin = 500 * number

@@ -10,9 +10,10 @@ from holotrace.testing.builder import TraceBuilder
 
 
 def job(*, under_no_grad: str | None) -> holotrace.Trace:
-    """Return two steps of 1 ms that train for 500 µs and then run `under_no_grad` in `validate` for 300 µs.
+    """Return two steps of 1 ms: training for 500 µs, then `validate`, which runs `under_no_grad` for 300 µs.
 
-    The operator has no sequence number, so gradients are off. If it is None, `validate` runs a layer that has a number.
+    The operator `under_no_grad` has no sequence number, so gradients are off. If `under_no_grad` is None, `validate`
+    runs a layer that has a sequence number, so gradients are on.
     """
     trace = TraceBuilder()
     for begin in (0, 1_000):

@@ -25,7 +25,10 @@ def cold_job(*, initialises: str = "cudaDeviceGetStreamPriorityRange") -> holotr
 
 
 def loading_job(*, busy_us: int) -> holotrace.Trace:
-    """Return a recording without steps: a kernel of `busy_us`, a kernel whose launch takes 10 ms, and more kernels."""
+    """Return a recording with a kernel that runs for `busy_us`, a kernel whose launch takes 10 ms, and ten others.
+
+    The recording has no steps.
+    """
     trace = TraceBuilder()
     trace.operator("aten::mm", start_us=5, duration_us=30)
     trace.kernel("gemm", start_us=40, duration_us=busy_us, launch_us=20, launch_duration_us=10)
@@ -101,7 +104,7 @@ def late_stream(*, launched_us: int) -> holotrace.Trace:
 
 
 def test_work_from_before_the_recording_is_unknown_rather_than_idle() -> None:
-    """The first kernel starts 79 ms after its launch, probably delayed by earlier work, so these 79 ms are unknown."""
+    """The first kernel starts 79 ms after its launch; earlier work may have delayed it, so the 79 ms are unknown."""
     trace = late_stream(launched_us=1_000)
 
     headline = holotrace.diagnosis(trace).headline.row(0, named=True)
@@ -124,7 +127,7 @@ def rules_of(trace: holotrace.Trace) -> list[str]:
 
 
 def synchronising_job(*, call_us: int, with_python: bool = False) -> holotrace.Trace:
-    """Return 4 steps of 1 ms, each with a kernel until 300 µs and a call at `call_us` that waits for the device."""
+    """Return 4 steps of 1 ms: a kernel ends at 300 µs, and a call at `call_us` waits for the device."""
     trace = TraceBuilder()
     for number in range(4):
         begin = 1_000 * number
@@ -145,7 +148,7 @@ def test_a_call_that_waits_for_nothing_is_not_to_blame() -> None:
 
 
 def test_recorded_python_may_have_made_a_call_late() -> None:
-    """If the device is idle for 100 µs before a call, at most another 100 µs of the idle time after the call count.
+    """If the device is idle for 100 µs before a call, at most 100 µs of the idle time after the call count.
 
     The 100 µs before the call may be a delay that recording Python functions caused.
     """

@@ -32,7 +32,7 @@ def test_loading_costs_the_idle_time() -> None:
 
 
 def test_the_advice_about_loading_knows_whether_workers_run() -> None:
-    """Workers show in the name of the loader; if they run, the advice is to make them faster."""
+    """The name of the loader shows whether workers run; if they do, the advice is to make them faster."""
     workers = loading_job(load_us=400, loader=LOADER.replace("SingleProcess", "MultiProcessing"))
 
     assert said(loading_job(load_us=400), "data_loading").advice.startswith("Load and prefetch batches in worker")
@@ -40,7 +40,7 @@ def test_the_advice_about_loading_knows_whether_workers_run() -> None:
 
 
 def test_a_ready_batch_is_silent() -> None:
-    """Fetching a ready batch from the workers takes up to 0.3 ms under the profiler, so 0.25 ms is not reported."""
+    """Under the profiler, fetching a ready batch takes up to 0.3 ms, so a fetch of 0.25 ms is not reported."""
     assert not cases_of(loading_job(load_us=250), "data_loading")
 
 
@@ -86,7 +86,7 @@ def test_a_function_that_runs_operators_is_the_model_not_a_slow_function() -> No
 
 
 def calling_job(*calls: tuple[str, str, int], slow_steps: int = 3) -> holotrace.Trace:
-    """Return three steps of 1 ms; each of `calls` is a user function, the inner function it calls, and the time in µs.
+    """Return three steps of 1 ms that run `calls`: tuples of a user function, an inner function, and their time in µs.
 
     The user function calls the inner function, unless both names are equal. After the first `slow_steps` steps, each
     call takes 1 µs.
@@ -118,7 +118,7 @@ def test_the_calls_of_a_function_are_one_finding() -> None:
 
 
 def test_a_function_counts_with_its_helpers() -> None:
-    """`encode` takes 120 µs with its helpers, so they are one finding; alone, each takes less than 5 % of the step."""
+    """`encode` and its helpers take 120 µs and are one finding; each function alone takes under 5 % of the step."""
     trace = TraceBuilder()
     for number in range(3):
         begin = 1000 * number

@@ -84,10 +84,9 @@ def test_jobs_that_the_host_does_not_hold_up_without_the_profiler(name: str, *, 
 
 @pytest.mark.parametrize(("first_kernel_us", "lost_us"), [(245, 85), (290, 100)])
 def test_a_graph_break_costs_what_the_next_region_starts_late(first_kernel_us: int, lost_us: int) -> None:
-    """The host spends 100 µs between two regions; the device has 60 µs of work left, so it idles for 40 µs.
+    """The break costs the time for which the device is idle between the kernels of two regions, but at most 100 µs.
 
-    The device stays idle until the second region starts its first kernel. This time counts, too, but in total, the
-    break costs at most the 100 µs that the host spends between the regions.
+    The limit is the time that the host spends between the two regions.
     """
     trace = TraceBuilder()
     for number in range(3):
@@ -121,7 +120,7 @@ def test_the_python_inside_a_compilation_belongs_to_it(compilation: str) -> None
 
 
 def test_what_the_recording_costs_comes_after_the_job() -> None:
-    """Recording Python functions costs more than data loading, but is listed last; the answer names both."""
+    """Data loading is listed first although recording Python functions costs more; the answer names both."""
     trace = TraceBuilder()
     for number in range(3):
         begin = 1150 * number
@@ -164,7 +163,7 @@ def test_the_advice_knows_whether_torch_compile_runs_or_exists(year: int, region
 
 
 def test_a_graph_break_that_uses_up_the_lead_of_the_host_costs_idle_time_later() -> None:
-    """The device is busy during a break of 100 µs, then idles for 125 µs; the break explains at most 100 µs of this."""
+    """The break takes 100 µs, so it explains only 100 of the 125 µs for which the device is idle later."""
     trace = TraceBuilder()
     for number in range(3):
         begin = 500 * number

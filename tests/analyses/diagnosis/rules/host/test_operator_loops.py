@@ -28,7 +28,7 @@ def looping(
 
 
 def test_a_loop_over_elements_is_found_with_its_function() -> None:
-    """A function reads 200 elements one by one, which takes 0.6 of 1 ms."""
+    """A function reads 200 elements one by one, which takes 0.6 ms of each step of 1 ms."""
     trace = looping(200)
     case = cases_of(trace, "operator_loops")[_LINE]
 
@@ -42,7 +42,7 @@ def test_a_loop_over_elements_is_found_with_its_function() -> None:
 def test_without_functions_only_reads_of_elements_show_a_loop() -> None:
     """Without recorded functions, 200 reads of elements are reported as a loop, but 200 additions are not.
 
-    Each addition may be in another module.
+    Each addition may be in a different module.
     """
     assert "aten::item" in cases_of(looping(200, function=None), "operator_loops")
     assert not cases_of(looping(200, function=None, operator="aten::add"), "operator_loops")
@@ -50,7 +50,7 @@ def test_without_functions_only_reads_of_elements_show_a_loop() -> None:
 
 @pytest.mark.parametrize("count", [10, 60])
 def test_many_calls_of_a_function_are_no_loop_in_it(count: int) -> None:
-    """A function called for each layer runs only a few operators per call, so it is not a loop."""
+    """A function that is called for each layer runs at most 60 operators per call, so it has no loop."""
     assert not cases_of(looping(count, operator="aten::add", calls=200 // count), "operator_loops")
 
 
@@ -63,7 +63,7 @@ def test_large_operators_compute() -> None:
 
 
 def test_a_loop_over_the_cells_of_a_recurrent_network_is_found() -> None:
-    """A loop over LSTM cells of 0.3 ms is reported, because one call for the whole sequence is faster."""
+    """A loop over LSTM cells is reported although each takes 0.3 ms: one call for the whole sequence is faster."""
     trace = TraceBuilder().step(0, 0, 30_000).python(_LINE, start_us=0, duration_us=30_000)
     for number in range(90):
         trace.operator("aten::select", start_us=1 + 310 * number, duration_us=2)

@@ -11,7 +11,7 @@ from holotrace.testing.builder import TraceBuilder
 
 
 def job(*, launch_us: float, launch_name: str = "cudaLaunchKernel") -> holotrace.Trace:
-    """Return steps of 1 ms: a kernel until 400 µs, and a kernel launched at `launch_us` that starts at 600 µs."""
+    """Return steps of 1 ms: one kernel ends at 400 µs; another is launched at `launch_us` and starts at 600 µs."""
     trace = TraceBuilder()
     for number in range(4):
         begin = 1000 * number
@@ -33,7 +33,7 @@ def test_work_that_was_launched_before_its_device_fell_idle_starts_late() -> Non
 
 @pytest.mark.parametrize("launch_us", [550, 590])
 def test_work_that_starts_soon_after_its_launch_is_silent(launch_us: float) -> None:
-    """A kernel that starts within 0.1 ms of its launch is not reported; only the launch was late."""
+    """A kernel that starts within 0.1 ms of its launch is not reported; only its launch was late."""
     assert not cases_of(job(launch_us=launch_us), "late_starts")
 
 
@@ -56,7 +56,7 @@ def test_the_first_work_of_a_stream_may_wait_for_work_from_before_the_recording(
 
 
 def test_a_graph_that_starts_late_may_lack_kernels() -> None:
-    """Each graph starts 0.2 ms late, perhaps only because the graph's first kernels were not recorded."""
+    """Each graph seems to start 0.2 ms late, but perhaps its first kernels were not recorded."""
     sentence, confidence = late_start(job(launch_us=400, launch_name="cudaGraphLaunch"))
 
     assert "lost earlier kernels of these graphs" in sentence
@@ -65,7 +65,7 @@ def test_a_graph_that_starts_late_may_lack_kernels() -> None:
 
 @pytest.mark.parametrize(("name", "starts_late"), [("two_ranks-sharded", True), ("training", False), ("small", False)])
 def test_ranks_that_share_a_gpu_start_late(name: str, *, starts_late: bool) -> None:
-    """In `two_ranks-sharded`, ranks share a GPU, so kernels start late; in other jobs, each rank has its own GPU."""
+    """Kernels start late if ranks share a GPU (`two_ranks-sharded`), but not if each rank has its own GPU."""
     trace = recorded(name)
     ranks = [trace.select([rank]) for rank in trace.ranks]
 
@@ -99,7 +99,8 @@ def job_with_a_backlog(*, host_us: int, wait_us: int = 0) -> holotrace.Trace:
 def test_a_host_that_needs_longer_than_the_device_falls_behind() -> None:
     """The host falls behind the device: it needs 800 µs per step, and the device needs only 500 µs.
 
-    The device starts 2.5 ms after the host, so it does not run out of work yet, and the cost is 0.
+    The host launches all kernels before the first one starts (at 2.5 ms), so the device never waits for the host, and
+    the cost is 0.
     """
     (case,) = cases_of(job_with_a_backlog(host_us=800), "host_falls_behind").values()
 
@@ -116,7 +117,7 @@ def test_a_host_that_keeps_up_or_waits_is_silent(options: dict[str, int]) -> Non
 
 @pytest.mark.parametrize(("duration_us", "cost_ns"), [(80, 80_000), (20, None)])
 def test_buffers_of_the_profiler_cost_the_idle_time_that_they_take(duration_us: int, cost_ns: int | None) -> None:
-    """The profiler requests a buffer while the device is idle; 80 µs of 1 ms are reported, 20 µs are not."""
+    """The profiler requests a buffer while the device is idle; 80 µs per step are reported, 20 µs are not."""
     trace = TraceBuilder()
     for number in range(4):
         begin = 1000 * number

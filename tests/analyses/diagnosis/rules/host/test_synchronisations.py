@@ -67,7 +67,7 @@ def test_a_wait_also_costs_the_idle_time_until_the_host_is_ahead_again() -> None
 
 
 def copying_job(*, copy_us: int) -> holotrace.Trace:
-    """Return steps of 400 µs that start with a blocking copy from pageable memory; a kernel starts 60 µs later."""
+    """Return steps of 400 µs: a blocking copy from pageable memory, then a kernel that starts 60 µs after the copy."""
     trace = TraceBuilder()
     for number in range(4):
         begin = 400 * number
@@ -84,7 +84,10 @@ def copying_job(*, copy_us: int) -> holotrace.Trace:
     ("copy_us", "rule", "other"), [(200, "pageable_copy", "blocking_copy"), (5, "blocking_copy", "pageable_copy")]
 )
 def test_a_pageable_copy_and_its_wait_are_one_finding(copy_us: int, rule: str, other: str) -> None:
-    """A long copy is reported for its pageable memory, a short one for the wait; neither is reported twice."""
+    """A long copy is reported because its memory is pageable, a short copy because the host waits.
+
+    No copy is reported for both reasons.
+    """
     found = holotrace.diagnosis(copying_job(copy_us=copy_us)).per_finding
     whole = found.filter(pl.col("part_of").is_null())["rule"].to_list()
 

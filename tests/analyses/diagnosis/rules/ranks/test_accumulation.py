@@ -12,7 +12,7 @@ from holotrace.testing.builder import TraceBuilder
 
 
 def accumulating(reductions: Sequence[int], *, updates: int = 1) -> holotrace.Trace:
-    """Return two ranks with steps of 400 µs that reduce `reductions[i]` bytes for 30 µs after microbatch i.
+    """Return two ranks with steps of 400 µs; after microbatch i, reducing `reductions[i]` bytes takes 30 µs.
 
     The optimizer runs `updates` times per step, at equal intervals.
     """

@@ -15,9 +15,9 @@ TRACES = Path(__file__).parents[5] / "tests" / "reference" / "traces"
 
 
 def reducing_job(*, ranks: int, hidden: bool, members: int = 0) -> holotrace.Trace:
-    """Return three steps of 100 µs in which every rank reduces gradients for 40 µs, during a kernel if `hidden`.
+    """Return three steps of 100 µs; each rank reduces gradients for 40 µs. If `hidden`, a kernel runs meanwhile.
 
-    The group has `members` ranks, or all ranks of the job if `members` is 0.
+    The process group has `members` ranks, or all ranks of the job if `members` is 0.
     """
     trace = TraceBuilder()
     for rank in range(ranks):
@@ -62,7 +62,7 @@ def test_broadcasts_beside_the_gradients_are_named() -> None:
 
 
 def test_hidden_communication_costs_nothing() -> None:
-    """A kernel runs during the whole collective, so it is not reported."""
+    """A kernel runs during the whole collective, so the collective is not reported."""
     assert "exposed_communication" not in stakes(reducing_job(ranks=2, hidden=True))
 
 

@@ -18,7 +18,7 @@ WAITING = {"late_rank", "uneven_work", "jitter"}
 
 
 def rules_of(trace: holotrace.Trace) -> set[str]:
-    """Return the rules in `WAITING` with a finding that is not part of another finding."""
+    """Return the rules in `WAITING` whose finding is not part of another finding."""
     return {row["rule"] for row in shown_findings(holotrace.diagnosis(trace))} & WAITING
 
 
@@ -194,9 +194,9 @@ def test_a_rank_counts_once_in_a_finding() -> None:
 
 
 def delayed_job(*calls: str, on_all_ranks: bool, kind: str = "python") -> holotrace.Trace:
-    """Return steps of 1 ms in which rank 1 of three runs these nested calls for 300 µs before it launches work.
+    """Return steps of 1 ms on three ranks: rank 1 runs the nested `calls` for 300 µs before it launches work.
 
-    If `on_all_ranks`, the other ranks run the calls for 20 µs.
+    If `on_all_ranks`, the other ranks run the same calls, but only for 20 µs.
     """
     trace = TraceBuilder()
     for rank in range(3):
@@ -220,7 +220,7 @@ def delayed_job(*calls: str, on_all_ranks: bool, kind: str = "python") -> holotr
 @pytest.mark.slow
 @pytest.mark.parametrize(("on_all_ranks", "line"), [(False, "train.py(9): evaluate"), (True, "train.py(7): predict")])
 def test_the_cause_of_a_delay_is_the_function_that_no_other_rank_runs(*, on_all_ranks: bool, line: str) -> None:
-    """If only rank 1 calls `evaluate`, `evaluate` is the cause; if all ranks do, the `predict` that it calls is."""
+    """If only rank 1 calls `evaluate`, the cause is `evaluate`; if all ranks call it, the cause is `predict` in it."""
     calls = ("train.py(9): evaluate", "train.py(7): predict")
     found = holotrace.diagnosis(delayed_job(*calls, on_all_ranks=on_all_ranks)).per_finding
     (row,) = found.filter(rule="late_rank").to_dicts()
@@ -231,7 +231,7 @@ def test_the_cause_of_a_delay_is_the_function_that_no_other_rank_runs(*, on_all_
 
 @pytest.mark.slow
 def test_without_lines_the_loading_of_a_late_rank_is_one_finding() -> None:
-    """Rank 1 loads data for 280 µs longer; only the late rank is reported, not also its data loading.
+    """Rank 1 loads data for 280 µs longer than the others; the late rank and its data loading are one finding.
 
     No Python functions were recorded.
     """

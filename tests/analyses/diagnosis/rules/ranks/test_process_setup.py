@@ -21,7 +21,7 @@ def wrapped(name: str, *devices: int) -> holotrace.Trace:
 
 
 def test_data_parallel_on_two_devices() -> None:
-    """The finding about DataParallel on two devices has the start of the first call, but its cost is unknown."""
+    """The finding about DataParallel on two devices points to the first call; the cost is unknown."""
     trace = wrapped("DataParallel.forward", 0, 1)
     case = cases_of(trace, "data_parallel")[""]
 
@@ -51,7 +51,7 @@ def reducing_job(collective: str, *, on_gpu: bool = True, ranks: int = 2) -> hol
 
 
 def finding(trace: holotrace.Trace) -> dict[str, object] | None:
-    """Return the finding about collectives through the hosts, or None."""
+    """Return the finding about collectives that go through the hosts, or None."""
     rows = holotrace.diagnosis(trace).per_finding.filter(pl.col("rule") == "host_collectives")
     return rows.row(0, named=True) if len(rows) else None
 

@@ -1,4 +1,4 @@
-"""Tests of the rule about ranks that get longer sequences than the others."""
+"""Tests of the rule about ranks that get longer sequences than the other ranks."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def job(tokens: Sequence[Sequence[int]], *, shapes: str = "recorded") -> holotra
 
 
 def findings(trace: holotrace.Trace) -> dict[str, str]:
-    """Return the text of each finding by its rule, for the rules in `RULES`."""
+    """For each rule in `RULES` that has a finding, return the text of the finding."""
     return {row["rule"]: row["finding"] for row in shown_findings(holotrace.diagnosis(trace)) if row["rule"] in RULES}
 
 

@@ -54,7 +54,7 @@ _SHORTEST_CALL_NS = 20_000
 
 
 def unfused_chains(evidence: RankEvidence) -> Iterator[Case]:
-    """Yield one case for all chains of element-wise kernels; a single kernel could replace each chain."""
+    """Yield one case for all chains of element-wise kernels, each of which could be a single kernel."""
     chains = _chains(evidence.costed)
     if chains.is_empty():
         return

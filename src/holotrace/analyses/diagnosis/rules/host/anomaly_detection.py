@@ -22,7 +22,7 @@ called: https://github.com/pytorch/pytorch/blob/main/torch/csrc/autograd/python_
 
 
 def anomaly_detection(evidence: RankEvidence) -> Iterator[Case]:
-    """Yield a case for the idle time in which operators record the Python stack that called them."""
+    """Yield a case for the time in which the device idles while operators record the Python stack that called them."""
     known, texts = host_ranges(evidence.rank_trace), evidence.rank_trace.strings
     kind, name = known.ranges["kind"].to_numpy(), known.ranges["name"].to_numpy()
     is_format = texts.str.contains(_STACK).fill_null(value=False).to_numpy()

@@ -38,7 +38,8 @@ export const timesIn = (rank, { start, end }) => {
 };
 
 /**
- * Return, as text for the server, the times of a span and its rows on several ranks: RANK:START:END:ROWS;…
+ * Return the text that describes a span to the server. For each rank that has rows in the span, it contains the times
+ * on the rank's clock and the numbers of the rows: RANK:START:END:ROWS;…
  * @param {RowState} state
  * @param {Rank[]} ranks
  * @param {Span} span

@@ -1,4 +1,4 @@
-// The layout of a flame graph: the position of each block while one block fills the width.
+// Computes the positions of the blocks in a flame graph, also after the visitor has enlarged a block to the full width.
 
 /** @typedef {import("../../types.js").FlamesAnswer} FlamesAnswer */
 /**
@@ -52,8 +52,8 @@ export const blocksOf = ({ names, paths }) => {
 };
 
 /**
- * Return the blocks that are visible while the block `whole` (or the whole graph if it is null) fills the width; left
- * ends and widths are fractions of this width.
+ * Return the blocks that are visible while the block `whole` fills the width; if `whole` is null, the complete graph
+ * fills it. The left end and width of each block are returned as fractions of the full width.
  * @param {Block[]} blocks
  * @param {Block | null} whole
  * @param {number} total

@@ -1,4 +1,5 @@
-// The table of an area: count and times by name and kind of event. Names are text, never markup.
+// The table of an area: the number of events and their times, for each name and kind of event. Names are inserted as
+// text, never as markup.
 
 import { button, element } from "../elements.js";
 import { countedText, countText, durationText } from "../../units.js";
@@ -13,11 +14,11 @@ import { countedText, countText, durationText } from "../../units.js";
 /** Columns: the server's name, the heading, and the meaning. @type {[string, string, string][]} */
 const COLUMNS = [
   ["count", "count", "number of events that overlap the area"],
-  ["total_ns", "total", "total time of the events inside the area"],
-  ["self_ns", "self", "time inside the area, minus the time of directly nested events"],
-  ["mean_ns", "mean", "mean time of an event inside the area"],
-  ["min_ns", "min", "shortest time of an event inside the area"],
-  ["max_ns", "max", "longest time of an event inside the area"],
+  ["total_ns", "total", "total time that the events spend inside the area"],
+  ["self_ns", "self", "total time inside the area, minus the time of directly nested events"],
+  ["mean_ns", "mean", "mean time that an event spends inside the area"],
+  ["min_ns", "min", "shortest time that an event spends inside the area"],
+  ["max_ns", "max", "longest time that an event spends inside the area"],
 ];
 
 const FIRST_ROWS = 15;

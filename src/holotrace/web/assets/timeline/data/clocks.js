@@ -19,7 +19,7 @@ const PARTS = 1e9;
 export const recorded = (origin, base) => ({ recorded: Number(origin - base), host: "", halfWidth: null, lines: [] });
 
 /**
- * Add the result of comparing a clock with others.
+ * Return a clock with the server's result of comparing it with other clocks: its host, error and corrections.
  * @param {Clock} clock
  * @param {ClockAnswer} answer
  * @param {bigint} origin
@@ -47,8 +47,8 @@ export const toAxis = ({ recorded: offset, lines }, time) => {
 };
 
 /**
- * Convert a time on the axis to a time of the rank. If the rank has no such time because its clock jumped, extend the
- * line after the jump.
+ * Convert a time on the axis to a time of the rank. If the rank's clock jumped over this time, use the correction that
+ * applies after the jump.
  * @param {Clock} clock
  * @param {number} time on the axis
  */
@@ -60,15 +60,15 @@ export const fromAxis = ({ recorded: offset, lines }, time) => {
 };
 
 /**
- * Return how far the axis is ahead of a rank's clock at a time. Within a view, the clock drifts by less than a pixel,
- * so one offset is enough for all events in the view.
+ * Return how far the axis is ahead of a rank's clock at a given time. Over the length of a view, the clock drifts by
+ * less than a pixel, so one offset is enough for all events in the view.
  * @param {Clock} clock
  * @param {number} time on the axis
  */
 export const offsetAt = (clock, time) => time - fromAxis(clock, time);
 
 /**
- * Return the name of the host, with the error of its clock, for the heading of a rank.
+ * Return the text for the heading of a rank: the name of its host, and the error of the host's clock.
  * @param {Clock} clock
  */
 export const clockText = ({ host, halfWidth, lines }) => {

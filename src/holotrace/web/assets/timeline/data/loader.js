@@ -61,7 +61,8 @@ export class Loader {
   }
 
   /**
-   * Load the first rank immediately. The method `later` would delay it, because each added rank restarts the timer.
+   * Load the first rank immediately. If it were loaded by `later`, it would have to wait for the other ranks, because
+   * each added rank restarts the timer of `later`.
    * @param {Rank} rank
    */
   first(rank) {

@@ -7,7 +7,7 @@ export const PERFETTO = "https://ui.perfetto.dev";
 const PATIENCE_MS = 60_000;
 
 /**
- * Wait until Perfetto is ready, which it shows by answering PING with PONG.
+ * Wait until Perfetto can receive a trace: send PING repeatedly until Perfetto answers with PONG.
  * @param {Window} opened
  * @returns {Promise<void>}
  */

@@ -15,7 +15,7 @@ export class RankClocks {
   }
 
   /**
-   * Set the time range of all ranks together and, unless the visitor has moved the view, the visible range.
+   * Set the full time range, which covers all ranks. Unless the visitor has moved the view, also set the visible range.
    * @param {Rank} rank
    */
   measure(rank) {
@@ -52,8 +52,8 @@ export class RankClocks {
   }
 
   /**
-   * Use the result of comparing the clocks. If the visitor has moved the view, keep showing the same times of the first
-   * rank.
+   * Correct the clocks of the ranks with the server's answers, and update the view. If the visitor has moved the view,
+   * keep showing the same times of the first rank.
    * @param {ClockAnswer[]} answers
    */
   use(answers) {

@@ -47,8 +47,8 @@ export class RowState {
   }
 
   /**
-   * Store the text of the filter, and return the part of `text` before it. The filter is the last part because it may
-   * contain any character.
+   * Store the filter that `text` ends with, and return the part of `text` before the filter. The filter is the last
+   * part because it may contain any character, including the separator "~".
    * @param {string} text
    */
   textPart(text) {

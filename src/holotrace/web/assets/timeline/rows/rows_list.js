@@ -44,7 +44,7 @@ export class RowsList {
   filterField() {
     const box = element("input");
     box.type = "search";
-    box.placeholder = "filter rows, for example: stream, or: rank 3";
+    box.placeholder = 'filter rows, for example "stream" or "rank 3"';
     box.setAttribute("aria-label", "filter rows");
     box.addEventListener("input", () => {
       this.state.rows.text = box.value;

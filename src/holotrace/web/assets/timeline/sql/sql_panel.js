@@ -1,4 +1,5 @@
-// Opens the SQL box in the panel. If a row of the result is chosen, shows its event or time on the timeline.
+// Opens the SQL box in the panel. When the visitor chooses a row of the result, this module shows the row's event or
+// time on the timeline.
 
 import { SqlBox } from "./sql_box.js";
 

@@ -48,7 +48,7 @@ export class Flags {
   }
 
   /**
-   * Return the flag nearest to a time, at most `reach` away.
+   * Return the flag nearest to a time; null if it is more than `reach` away.
    * @param {number} time
    * @param {number} reach
    */
@@ -92,8 +92,8 @@ export class Flags {
   }
 
   /**
-   * Set a flag at a pixel. If `x` is null or on the labels, set the flag at the start of the selected event; if no
-   * event is selected, set it in the middle of the view.
+   * Set a flag at pixel `x`. If `x` is null or lies left of the time axis, set the flag at the start of the selected
+   * event; if no event is selected, set it in the middle of the view.
    * @param {number | null} x
    */
   setAt(x) {

@@ -20,7 +20,8 @@ const CLICK_PX = 3;
 const [PAN, ZOOM] = [0.1, 1.25];
 
 /**
- * Return what a drag that begins at a pixel does: move the start, the end or both, or draw a new brush.
+ * Return what a drag that begins at pixel `x` moves: the start of the brush, its end, or both. A drag that begins
+ * outside the brush draws a new one.
  * @param {number} x
  * @param {number} left
  * @param {number} right

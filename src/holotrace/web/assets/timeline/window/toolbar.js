@@ -23,7 +23,7 @@ const TYPED_MS = 250;
 const TOGGLES = {
   path: ["critical path", "show the events that determine the length of a step, or of the selected span"],
   findings: ["findings", "show where time is lost (idle devices, waiting), with advice"],
-  counters: ["counters", "show all counters, or only the first ones"],
+  counters: ["counters", "show all counters of each rank, not only the first few"],
   flags: ["flags", "list the flags; a click on the ruler sets one"],
 };
 
@@ -109,8 +109,8 @@ export class Toolbar {
   }
 
   /**
-   * Show active overlays as pressed buttons. The legend explains the critical path of the first rank that has one or,
-   * if no path is shown, the classes of events.
+   * Show active overlays as pressed buttons. If the timeline shows critical paths, the legend explains the path of the
+   * first rank that has one; otherwise, it explains the classes of events.
    * @param {{ ranks: Rank[], shown: Set<string>, panel: { shown: string } }} state
    */
   show({ panel, ranks, shown }) {
