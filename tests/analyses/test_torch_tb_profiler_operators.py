@@ -27,12 +27,12 @@ def answered(request, goldens, real_traces) -> Case:
 
 
 def microseconds(duration_ns: int | None) -> int:
-    """Round to whole µs like the plugin's tables; null becomes 0."""
+    """Convert to whole µs, like the plugin's tables; null becomes 0."""
     return round((duration_ns or 0) / 1_000)
 
 
 def percent(fraction: float | None) -> float:
-    """Round to two decimals of a percent like the plugin's tables; null becomes 0."""
+    """Convert to a percentage with two decimals, like the plugin's tables; null becomes 0."""
     return round(100 * (fraction or 0), 2)
 
 
@@ -147,7 +147,7 @@ def below(nodes: list[dict[str, Any]]) -> list[tuple[str, int, int, int]]:
 
 
 def test_the_whole_first_tree(answered):
-    """If the golden file has a tree, it equals our first tree, including the nodes of backward modules."""
+    """If the golden file has a tree, our first tree equals it, including the nodes of backward modules."""
     expected = answered.view("tree")
     if expected is None:
         return
@@ -164,7 +164,7 @@ def test_the_whole_first_tree(answered):
 
 
 def test_by_default_every_trace_has_an_answer(answered):
-    """Without `compat`, every trace has a result; device self times sum to at most the time of all device work."""
+    """Without `compat`, every trace has a result; the sum of device self times never exceeds all device work."""
     tables = operators(answered.trace)
     (rank_trace,) = answered.trace.ranks.values()
 
@@ -214,7 +214,7 @@ def test_a_file_that_the_plugin_fails_on_has_a_result(goldens, name, compat):
 
 
 def test_of_two_arrows_to_one_backward_operator_the_first_counts(goldens):
-    """Two forward operators point to one backward operator, whose 60 µs (9 µs on the device) count only once."""
+    """Two forward operators point to one backward operator; its 60 µs (9 µs on the device) are counted once."""
     folder = goldens / "tb_edge" / "fwdbwd_two_forward_ops_same_backward_root"
     table = modules(open_trace(folder / "input.pt.trace.json", cache=False)).per_module
 

@@ -20,10 +20,10 @@ from tb_goldens import EACH_CASE, Case, case
 COMPAT = "torch_tb_profiler"
 THEIR_CATEGORIES = ("Kernel", "Memcpy", "Memset", "Communication", "Runtime", "DataLoader", "CpuOp", "Other")
 NO_LENGTH = -(2**64) + 1
-"""The length (µs) of the plugin's only step if a file has neither steps nor operators."""
+"""The step length (µs) that the plugin reports for a file that has neither steps nor operators."""
 
 WITHOUT_OPERATORS = ("tb_edge/string_tids",)
-"""Files whose kernels have no operator in the plugin, because it ignores threads whose id is a string."""
+"""Files in which the plugin assigns no operator to the kernels, because it ignores threads whose id is a string."""
 
 
 @pytest.fixture(params=EACH_CASE, scope="module")
@@ -44,7 +44,7 @@ def test_roles_cover_as_much_time_as_in_the_plugin(opened: Case) -> None:
 
 
 def test_steps_and_their_times(opened: Case) -> None:
-    """The names, lengths and categories of all steps, and the mean step, equal the plugin's."""
+    """The name, length and categories of each step, and the mean of each category, equal the plugin's."""
     internals = opened.view("internals")
     if internals["steps_costs"][0]["Total"] == NO_LENGTH:
         with pytest.raises(MissingDataError, match="neither steps nor operators"):

@@ -87,7 +87,10 @@ def run(command: list[str], paths: dict[str, Path], monkeypatch, capsys) -> tupl
 
 
 def failures(commands: dict[str, list[str]], job: Path, out: Path, monkeypatch, capsys) -> dict[str, tuple[int, str]]:
-    """Run commands on a job; return the exit code and stderr of each command that neither succeeds nor fails with a one-line error."""
+    """Run commands on a job; return the exit code and stderr of each command that ends in an unexpected way.
+
+    A command may succeed, or fail with a one-line error.
+    """
     failed = {}
     for number, (name, command) in enumerate(commands.items()):
         paths = {"job": job, "out": out / str(number), "sound": job.with_name("flow_with_args.json")}

@@ -20,5 +20,5 @@ def slow_except(values: Iterable[T], quick: Iterable[object]) -> list[object]:
 
 
 def each_command(commands: Iterable[str]) -> pytest.MarkDecorator:
-    """Return a mark that runs a test for each command; the runs for commands outside QUICK_COMMANDS are slow tests."""
+    """Return a mark that runs a test once per command; runs for commands outside QUICK_COMMANDS are marked as slow."""
     return pytest.mark.parametrize("command", slow_except(commands, QUICK_COMMANDS))

@@ -169,7 +169,7 @@ def test_every_analysis_with_data_has_a_section(page) -> None:
 def test_only_the_first_section_is_open_when_the_page_is_opened(page) -> None:
     """Each section except the first is folded into one line with its title and answer."""
     sections = [details for details in page.named("details") if "section" in (details.get("class") or "")]
-    assert len(sections) == len(with_rows()) + 1  # one more for the files
+    assert len(sections) == len(with_rows()) + 1  # plus the section about the files
     assert [section["id"] for section in sections if "open" in section] == [by_section()[0].name]
 
 
@@ -337,7 +337,7 @@ def test_a_report_is_written_from_python(tmp_path) -> None:
 
 @pytest.mark.slow
 def test_a_report_is_named_after_the_folder_of_its_traces(tmp_path) -> None:
-    """The title of a report names the file if there is only one, and the folder of the files if there are two."""
+    """The title of a report on one file names the file; the title of a report on two files names their folder."""
     for ranks, name in (({0, 1}, str(tmp_path / "job")), ({0}, str(tmp_path / "job" / "rank0.pt.trace.json"))):
         builder = TraceBuilder()
         for rank in ranks:

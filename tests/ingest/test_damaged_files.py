@@ -118,7 +118,7 @@ def test_a_damaged_header_loses_no_event(tmp_path, head) -> None:
 
 
 def test_events_at_extreme_times_are_dropped(tmp_path) -> None:
-    """Events at ±5e15 µs are dropped; otherwise time differences would not fit into 64 bits."""
+    """Events at ±5e15 µs are dropped, because the time between them would not fit into 64 bits."""
     far = b'{"ph":"X","name":"b","ts":-5000000000000000.0,"dur":5},{"ph":"X","name":"c","ts":5000000000000000.0,"dur":5}]}'
     rank_trace = opened(tmp_path / "rank0.json", HEAD + far)
     assert names(rank_trace) == ["a"]
@@ -126,7 +126,7 @@ def test_events_at_extreme_times_are_dropped(tmp_path) -> None:
 
 
 def test_durations_of_months_are_dropped(tmp_path) -> None:
-    """Events longer than 2**52 ns are dropped so that sums fit into 64 bits; a begin/end pair is two events."""
+    """Events longer than 2**52 ns are dropped so that sums fit into 64 bits; a begin/end pair counts as two events."""
     longest_us = 2**52 // 1000
     written = [
         {"ph": "X", "name": "b", "ts": 1, "dur": longest_us},
@@ -157,7 +157,7 @@ def test_tables_that_do_not_fit_memory_are_a_clear_error(tmp_path, monkeypatch) 
 
 
 def failing(*_: object) -> None:
-    """Fail as the reader does when it cannot write a table."""
+    """Raise the error that the reader raises when it cannot write a table."""
     message = "too many events"
     raise kineto._native.SinkError(message)
 
@@ -202,7 +202,7 @@ ENDLESS = [b'{"ph":"X","name":"x', b'{"ph":"X","ts":1', b'{"ph":"X","args":{"a":
 
 @pytest.mark.parametrize("piece", slow_except(ENDLESS, ENDLESS[:1]))
 def test_a_huge_value_takes_little_memory(tmp_path, piece) -> None:
-    """A name, a number, a list or a run of spaces of 100 MB is read in less than 500 MiB of memory."""
+    """Reading a name, a number, a list or a run of spaces that is 100 MiB long takes less than 500 MiB of memory."""
     letter = {b"x": b"x", b",": b"1,", b" ": b" "}.get(piece[-1:], b"1")
     path = tmp_path / "rank0.json"
     path.write_bytes(HEAD + piece + letter * ((100 << 20) // len(letter)) + b'{"ph":"X","name":"b","ts":1,"dur":1}]}')

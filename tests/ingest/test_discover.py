@@ -30,7 +30,7 @@ WriteTrace = Callable[..., Path]
 
 
 def read_nothing(path: str) -> int | None:
-    """Return None, like `peek` for a file without a rank."""
+    """Return None, as `peek` does for a file that states no rank."""
     del path
     return None
 
@@ -65,7 +65,7 @@ def test_a_single_file_is_a_job_of_one(write_trace: WriteTrace) -> None:
 
 
 def test_the_header_takes_precedence_over_the_name(write_trace: WriteTrace) -> None:
-    """A file named rank3.json is rank 5 if its distributedInfo says so."""
+    """A file named rank3.json gets rank 5 if its distributedInfo states rank 5."""
     assert names_by_rank(write_trace("rank3.json", rank=5)) == {5: "rank3.json"}
 
 
@@ -75,7 +75,7 @@ def test_rank_minus_one_does_not_count(write_trace: WriteTrace) -> None:
 
 
 def test_a_number_too_large_for_a_rank_does_not_count(write_trace: WriteTrace) -> None:
-    """A header rank of 2**31 is ignored, because tables keep ranks as int32."""
+    """A rank of 2**31 in the header is ignored, because tables store ranks as int32."""
     assert names_by_rank(write_trace("rank3.json", rank=2**31)) == {3: "rank3.json"}
 
 

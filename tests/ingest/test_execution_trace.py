@@ -43,7 +43,7 @@ def written(folder: Path, *nodes: object) -> Path:
 
 @pytest.mark.parametrize("node", [OLD, NEW], ids=["1.0", "1.1"])
 def test_both_schemas_give_the_same_row(tmp_path, node) -> None:
-    """Schema 1.0 stores the values as keys of the node, and schema 1.1 stores them as attributes."""
+    """Schema 1.0 stores values such as `rf_id` as keys of the node; schema 1.1 stores them in `attrs`."""
     execution_trace = read_execution_trace(written(tmp_path, node))
     assert execution_trace.nodes.rows() == [ROW]
     assert execution_trace.header == {"schema": "1.0.1", "pid": 3}
@@ -73,7 +73,7 @@ def test_other_files_are_errors(tmp_path) -> None:
 
 @pytest.mark.parametrize("arg", ["External id", "Record function id"])
 def test_operators_are_joined_by_their_number(tmp_path, arg) -> None:
-    """An operator is joined to the first node with the same number; kernels and nodes of threads are not joined."""
+    """An operator is joined to the first node with the same record function id; kernels and thread nodes are not joined."""
     thread = {"id": 2, "name": "[pytorch|profiler|execution_trace|thread]", "rf_id": 3}
     et = read_execution_trace(written(tmp_path, thread, OLD, {"id": 9, "name": "twice", "rf_id": 2}))
     builder = TraceBuilder()
@@ -86,7 +86,7 @@ def test_operators_are_joined_by_their_number(tmp_path, arg) -> None:
 
 
 def test_nodes_equal_those_of_hta(real_traces, goldens) -> None:
-    """Every operator of the sample has the same node, and the same values in the columns, as in HTA."""
+    """For every operator of the sample, our node and the values in our columns equal HTA's."""
     folder = real_traces / "execution_trace"
     view = TraceView(open_trace(folder, cache=False), str(folder))
     et = load_execution_trace(str(folder / "benchmark_simple_add_et.json.gz"))
@@ -104,7 +104,7 @@ def test_nodes_equal_those_of_hta(real_traces, goldens) -> None:
 
 
 def test_a_column_that_does_not_exist_is_an_error(tmp_path) -> None:
-    """An unknown column, or a frame that was not joined, raises an InvalidOptionError."""
+    """An unknown column, or a frame without the column `et_node`, raises an InvalidOptionError."""
     et = read_execution_trace(written(tmp_path, OLD))
     for frame, column in ((pd.DataFrame({"et_node": [4.0]}), "speed"), (pd.DataFrame(), "op_schema")):
         with pytest.raises(InvalidOptionError):

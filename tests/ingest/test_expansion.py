@@ -19,7 +19,7 @@ EVENT = b'{"ph":"X","cat":"cpu_op","name":"aten::add","ts":1,"dur":1,"pid":1,"ti
 
 
 def write_bomb(path: Path, head: bytes, unit: bytes, members: int) -> Path:
-    """Write a gzip file with a head and many repetitions of a unit, in members that decompress to 16 MiB each."""
+    """Write a gzip file: `head`, then `members` gzip members, each of which repeats `unit` up to 16 MiB."""
     path.write_bytes(gzip.compress(head) + gzip.compress(unit * (MEMBER_BYTES // len(unit))) * members)
     return path
 

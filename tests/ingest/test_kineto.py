@@ -326,7 +326,7 @@ def without_nulls(args: dict[str, Any], known: set[str]) -> dict[str, Any]:
 def test_valid_json_is_read_like_pythons_parser(
     written: list[dict[str, Any]], before: dict[str, Any], after: dict[str, Any], layout: dict[str, Any]
 ) -> None:
-    """Names, times in nanoseconds, ids, unknown args and header keys equal those of Python's JSON parser."""
+    """Names, times in nanoseconds, ids, unknown args and header keys are the same as with Python's JSON parser."""
     keys = before | {"baseTimeNanoseconds": 7, "traceEvents": written} | after
     text = json.dumps(keys, **layout)
     expected = json.loads(text, parse_float=Decimal)["traceEvents"]

@@ -163,7 +163,7 @@ def test_the_small_set_is_small() -> None:
 
 
 def test_a_recording_that_only_the_large_set_has_skips_the_test() -> None:
-    """Asking for a missing recording skips the test, with a reason that names the variables of the large set."""
+    """Asking for a missing recording skips the test, with a reason that names the environment variables for the large set."""
     for ask in (lambda: SMALL / "no_such_job", lambda: next(SMALL.glob("no_such_job/*/rank0*"))):
         with pytest.raises(
             pytest.skip.Exception, match=r"^traces/no_such_job.* HOLOTRACE_REAL_TRACES and HOLOTRACE_GOLDENS"

@@ -190,7 +190,7 @@ def blocked(facade: TraceAnalysis) -> pd.DataFrame:
 
 
 def failed(call: str) -> Theirs:
-    """Return a function that returns the error of a call to HTA."""
+    """Return a function that makes this call to HTA and returns the error."""
     return lambda htas: htas.failure(call)
 
 

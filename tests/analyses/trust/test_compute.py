@@ -37,7 +37,7 @@ def test_a_sound_job_can_be_trusted() -> None:
 
 
 def test_idle_time_of_an_incomplete_replay_is_unknown() -> None:
-    """The third of five replays has no kernels, so the 120 µs until the first kernel of the fourth count as unknown."""
+    """The third of five replays has no kernels, so the 120 µs from its launch to the next kernel are unknown."""
     builder = with_graphs(3, 3, 0, 3, 3)
     assert doubts(builder) == [(0, "incomplete_graph_replays", 200_000, 320_000, 120_000, 1)]
     (row,) = trust(builder.build()).per_rank.rows(named=True)
@@ -46,7 +46,7 @@ def test_idle_time_of_an_incomplete_replay_is_unknown() -> None:
 
 
 def test_analyses_count_incomplete_replays_as_unknown() -> None:
-    """In all analyses, the device is busy for 120 of 430 µs and idle for 190 µs; the other 120 µs are unknown."""
+    """The analyses count 120 of 430 µs as busy, 190 µs as idle and 120 µs as unknown."""
     trace = with_graphs(3, 3, 0, 3, 3).build()
     (times,) = temporal_breakdown(trace).per_device.rows(named=True)
     assert [times[f"{name}_ns"] for name in ("window", "computation", "idle", "unknown")] == [
@@ -68,7 +68,7 @@ def test_analyses_count_incomplete_replays_as_unknown() -> None:
 
 
 def test_the_verdict_counts_unknown_time() -> None:
-    """Of 450 µs, the GPU is busy for 120 µs and may be busy for another 120 µs."""
+    """The recording takes 450 µs: the GPU is busy for 120 µs, and another 120 µs are unknown."""
     verdict = summary(with_graphs(3, 3, 0, 3, 3).build()).verdict
     said = "and the GPU is busy 26.7 % of it; 26.7 % is unknown, because the GPU may run work that was not recorded; "
     assert verdict.startswith(f"The recording takes 450 µs, {said}")
@@ -95,7 +95,7 @@ def test_numbers_of_graphs_tell_graphs_apart() -> None:
 
 
 def test_a_chain_of_graphs_may_end_differently() -> None:
-    """The first and the last replay have fewer kernels but may belong to other graphs, so there is no doubt."""
+    """The first and the last replay have fewer kernels but may belong to other graphs, so no doubt is reported."""
     assert doubts(with_graphs(1, 3, 3, 3, 3, 2)) == []
 
 
@@ -111,7 +111,7 @@ def test_overlapping_work_is_counted_twice() -> None:
 
 @pytest.mark.parametrize("launch", ["cudaLaunchKernelExC", "cuLaunchKernelEx"])
 def test_dependent_launches_may_overlap(launch) -> None:
-    """With programmatic dependent launch, a kernel may overlap the previous kernel, so there is no doubt."""
+    """With programmatic dependent launch, a kernel may overlap the previous kernel, so no doubt is reported."""
     builder = TraceBuilder().kernel("a", start_us=10, duration_us=10, launch_us=0)
     builder.kernel("b", start_us=15, duration_us=10, launch_us=5, launch_name=launch)
     assert doubts(builder) == []
@@ -127,7 +127,7 @@ def test_work_before_its_launch() -> None:
 
 
 def test_captured_launches_run_nothing() -> None:
-    """Launches during a capture normally run no work, so only the launch after the capture is reported."""
+    """During a capture, launches normally start no kernel, so only the launch after the capture is reported."""
     builder = TraceBuilder().kernel("a", start_us=10, duration_us=1, launch_us=0)
     builder.runtime("cudaStreamBeginCapture", start_us=20, duration_us=1)
     builder.runtime("cudaLaunchKernel", start_us=25, duration_us=1, correlation=7)
@@ -210,7 +210,7 @@ def test_the_first_step_takes_long() -> None:
 
 
 def test_shares_count_overlapping_doubts_once() -> None:
-    """Two doubts overlap in a step of 1 ms (all of the step, and 100 µs in it), so 1 ms is in doubt, not 1.1 ms."""
+    """One doubt covers a step of 1 ms, and another covers 100 µs of it, so 1 ms is in doubt, not 1.1 ms."""
     builder = TraceBuilder().step(0, 0, 1_000).operator("aten::mm", start_us=2_000, duration_us=2_000)
     builder.event(ph="X", cat="overhead", name="Buffer Flush", ts=100, dur=100, pid=-1, tid=0)
     builder.event(ph="i", name="Record Window End", ts=500, pid="", tid="", s="g")

@@ -99,7 +99,7 @@ def a_kernel_is_stretched() -> tuple[str, Document]:
 
 
 def a_kernel_is_too_early() -> tuple[str, Document]:
-    """Move a kernel on an idle device to 2 µs before its launch."""
+    """Move a kernel to 2 µs before its launch; the device is idle at that time."""
     document = recorded("small")
     work = device_work(document)
     idle = [
@@ -210,7 +210,7 @@ def shifted(document: Document, by_us: float) -> Document:
 
 @pytest.mark.parametrize(("by_us", "rule"), [(3e6, "windows_apart"), (60e6, "different_jobs")])
 def test_a_rank_is_shifted(tmp_path: Path, by_us: float, rule: str) -> None:
-    """If rank 1 is recorded 3 s later, the recordings do not overlap; if 60 s later, the jobs seem to differ."""
+    """If rank 1 is shifted by 3 s, the recordings do not overlap; a shift of 60 s makes them look like two jobs."""
     ranks = (recorded("two_ranks-data_parallel", rank) for rank in (0, 1))
     assert rules_of(tmp_path, next(ranks), shifted(next(ranks), by_us)) == [rule]
 
@@ -231,7 +231,7 @@ def test_a_rank_with_another_header(tmp_path: Path, header: dict[str, object], r
 
 
 def test_a_rank_without_a_file(tmp_path: Path) -> None:
-    """If only two of four ranks have files, `missing_ranks` reports this, but not if only one has a file."""
+    """If only two of four ranks have files, the job breaks `missing_ranks`; a single file breaks no rule."""
     infos = [{"backend": "nccl", "rank": rank, "world_size": 4} for rank in (0, 1)]
     ranks = [{**recorded("two_ranks-data_parallel", info["rank"]), "distributedInfo": info} for info in infos]
 

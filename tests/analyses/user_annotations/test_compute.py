@@ -41,7 +41,7 @@ def owners(builder: TraceBuilder) -> list[tuple[str, str | None]]:
 
 
 def test_times_with_and_without_inner_annotations() -> None:
-    """The self time of the step excludes `forward`: 40 of 100 µs on stream 7, and 30 of 90 µs on the host."""
+    """The step's self time excludes `forward`, which takes 40 of 100 µs on stream 7 and 30 of 90 µs on the host."""
     table = user_annotations(nested().build()).per_annotation
 
     assert table.to_dicts() == [
@@ -113,7 +113,7 @@ def without_projection() -> TraceBuilder:
 
 
 def test_annotations_are_projected_where_the_profiler_did_not() -> None:
-    """Without GPU annotations in the trace, a kernel counts on its stream toward the annotation that launched it."""
+    """If the trace has no GPU annotations, they are derived from the kernels launched in each host annotation."""
     result = user_annotations(without_projection().build())
     table = result.per_annotation.filter(pl.col("side") == "gpu")
     columns = ("name", "call_count", "total_ns", "self_ns", "kernel_count")

@@ -29,7 +29,7 @@ def costs(*rows):
 
 
 def test_the_cause_that_grew_most_is_named():
-    """In step 3, rank 0 waits 30 ns longer for rank 1's gemm and 50 ns for rank 2's sort, so the row names `sort`."""
+    """In step 3, rank 0 waits 30 ns longer for a gemm and 50 ns longer for a sort, so the row names the sort."""
     always = [(step, 1, 0, "gemm", 100 + 30 * (step == 3)) for step in (1, 2, 3)]
     table = jitter(costs(*always, (3, 2, 0, "sort", 50)), {0: [1, 2, 3]})
     assert table["wait_ns"].to_list() == [100, 100, 180]

@@ -21,7 +21,7 @@ def test_planted_causes_are_named(seed):
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(100, 110))
 def test_planted_causes_are_named_in_more_jobs(seed):
-    """Known causes are also named in jobs of up to 64 ranks; benchmarks/planted_causes.py compares 500 jobs."""
+    """Known causes are named correctly in jobs of up to 64 ranks; benchmarks/planted_causes.py checks 500 jobs."""
     check(PlantedOptions.drawn(seed, most_ranks=64))
 
 

@@ -20,7 +20,7 @@ LEAST_SHARE = 0.75
 
 @pytest.mark.parametrize("name", PLANTED)
 def test_planted_ranks_and_functions_are_the_largest_causes(name: str) -> None:
-    """The slow ranks cause at least LEAST_SHARE of the known costs; most of it comes from the function made slow."""
+    """The slow ranks cause at least LEAST_SHARE of the known costs; the slow function is their largest cause."""
     truth = TRUTHS[name]
     ranks = {row["rank"] for row in truth["planted"]}
 

@@ -84,7 +84,7 @@ def test_commands_that_write(job, store, tmp_path) -> None:
 
 
 def test_sql_prints_a_table(job, store) -> None:
-    """`sql` prints numbers with all digits, and names unchanged; the output is the same for a job and its store."""
+    """`sql` prints all digits of numbers and does not change names; it prints the same for traces and their store."""
     lines = run("sql", job, QUERY).splitlines()
     assert lines[0] == "4 rows"
     assert lines[1].split() == ["rank", "name", "duration_ns"]
@@ -133,7 +133,8 @@ def test_sql_writes_files(ending, read, job, tmp_path) -> None:
         (["--format", "parquet"], "--format parquet is binary; name a file with --output"),
         (
             ["-o", "rows.txt"],
-            "rows.txt: rows can be written as CSV, JSON, Parquet or Arrow; use one of these suffixes, or choose with --format",
+            "rows.txt: rows can be written as CSV, JSON, Parquet or Arrow; use one of these suffixes, "
+            "or choose with --format",
         ),
         (["-o", "rows.csv", "--format", "table"], "rows can be written as CSV"),
     ],

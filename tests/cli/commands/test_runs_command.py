@@ -34,7 +34,7 @@ def job(folder) -> str:
 
 
 def test_every_span_has_a_line(tmp_path) -> None:
-    """`runs` prints one line per span; consecutive ranks form a range, and missing workers are named."""
+    """`runs` prints one line per span; it shows consecutive ranks as `0-4` and names workers without a file."""
     lines = run(job(tmp_path)).splitlines()
     assert lines[0].endswith(": 2 runs with 8 traces, 1 file skipped.")
     assert [line.split()[:3] for line in lines[4:7]] == [["five", "1", "5"], ["two", "1", "2"], ["two", "2", "1"]]

@@ -15,7 +15,7 @@ from holotrace.testing.builder import TraceBuilder
 
 @pytest.fixture
 def job(tmp_path, monkeypatch) -> Path:
-    """Write two ranks of one host; before they reduce, rank 1 computes for 50 µs and rank 0 for 20 µs."""
+    """Write two ranks of one host; before their collective, rank 1 computes for 50 µs and rank 0 for 20 µs."""
     monkeypatch.setenv("HOLOTRACE_CACHE_DIR", str(tmp_path / "cache"))
     builder = TraceBuilder()
     for rank, busy in ((0, 20), (1, 50)):
@@ -36,7 +36,7 @@ def run(*arguments: object) -> str:
 
 
 def test_tables_show_the_path_through_all_ranks(job) -> None:
-    """The tables show the path of the job; the prediction also gives the error of an unchanged replay."""
+    """The tables show the path of the job and how much a replay without changes differs from the measured step."""
     text = run(job, "--like-peers", 1)
     question, answer = text.splitlines()[:2]
     assert question == "What bounds the step?"
@@ -48,7 +48,7 @@ def test_tables_show_the_path_through_all_ranks(job) -> None:
 
 
 def test_json_holds_the_tables_and_the_prediction(job) -> None:
-    """The JSON contains the step of 80 µs, both ranks, and a prediction; the unchanged replay also takes 80 µs."""
+    """The JSON contains the step of 80 µs, both ranks and a prediction; a replay without changes also takes 80 µs."""
     answer = json.loads(run(job, "--json", "--scale", "gemm=0.5"))
     assert answer["steps"][0]["duration_ns"] == 80_000
     assert answer["ranks"] == [0, 1]
@@ -68,7 +68,7 @@ def test_time_ranges_count_from_the_first_event_of_the_job(job) -> None:
 
 
 def test_files_of_single_ranks_are_refused(job, tmp_path) -> None:
-    """`--overlay` and `--save` work only for the paths of single ranks."""
+    """With `--across-ranks`, `--overlay` and `--save` are refused, because they write the paths of single ranks."""
     with pytest.raises(InvalidOptionError, match="leave out --across-ranks"):
         run(job, "--overlay", tmp_path / "copies")
 

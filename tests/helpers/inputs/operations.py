@@ -9,7 +9,10 @@ from functools import cached_property
 import polars as pl
 
 Needs = Callable[[str, int, int, int], int]
-"""Maps kind, replica, stage and microbatch (or -1) to the ns that an operation takes after all members have begun."""
+"""Returns how many ns an operation takes, counted from when its last participant has begun.
+
+The arguments are kind, replica, stage and microbatch; the microbatch is -1 if the operation has none.
+"""
 
 Key = tuple[str, int, int, int]
 
@@ -17,7 +20,7 @@ _COLUMNS = ["rank", "dp_rank", "stage", "step", "microbatch", "kind", "start_ns"
 
 
 def pipelined_step(stages: int, microbatches: int, replicas: int, needs: Needs, *, step: int = 0) -> pl.DataFrame:
-    """Return a 1F1B step with the kinds of operations of the published traces; each starts as early as possible."""
+    """Return a 1F1B step with the operation kinds of the published traces; operations start as early as possible."""
     job = _Job(stages, microbatches, replicas, needs)
     rows = [
         (replica * stages + stage, replica, stage, step, number, kind, job.start(key), job.end(key) - job.start(key))
@@ -28,7 +31,7 @@ def pipelined_step(stages: int, microbatches: int, replicas: int, needs: Needs, 
 
 
 def drawn(seed: int, low: int = 10, high: int = 100) -> Needs:
-    """Return a function that draws a random time for each operation, always the same time for the same operation."""
+    """Return a function that draws a random time for each operation; repeated calls return the same time."""
 
     def needs(*key: object) -> int:
         return random.Random(f"{seed} {key}").randint(low, high)  # noqa: S311 -- not a secret
@@ -37,7 +40,7 @@ def drawn(seed: int, low: int = 10, high: int = 100) -> Needs:
 
 
 def one_f_one_b(stage: int, stages: int, microbatches: int) -> list[tuple[str, int]]:
-    """Return the passes of a stage in the order of 1F1B."""
+    """Return the forward and backward passes of a stage in 1F1B order."""
     ahead = min(stages - stage, microbatches)
     actions = [("forward", number) for number in range(ahead)]
     for number in range(microbatches):
@@ -46,7 +49,7 @@ def one_f_one_b(stage: int, stages: int, microbatches: int) -> list[tuple[str, i
 
 
 class _Job:
-    """The operations of a step; the start and end of each are computed from the operations that it depends on."""
+    """Computes when each operation of a step starts and ends from the operations that it depends on."""
 
     def __init__(self, stages: int, microbatches: int, replicas: int, needs: Needs) -> None:
         self._stages, self._microbatches, self._replicas, self._needs = stages, microbatches, replicas, needs

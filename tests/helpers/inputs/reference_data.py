@@ -27,15 +27,15 @@ VARIABLES = {"traces": "HOLOTRACE_REAL_TRACES", "goldens": "HOLOTRACE_GOLDENS"}
 class SmallSet(type(Path())):  # type: ignore[misc]  # the class of a path depends on the operating system
     """A folder of the small set. A test is skipped if it asks for a recording that only the large set contains.
 
-    If a folder contains any files, the small set has the complete recording, so a missing file there is an error.
+    If a folder contains any files, it contains the complete recording, so a file missing from it is an error.
     """
 
     def __truediv__(self, name: Any) -> SmallSet:
-        """Return the path, or skip the test if only the large set contains its recording."""
+        """Return the path; skip the test if only the large set contains the recording."""
         return _held(super().__truediv__(name))
 
     def glob(self, pattern: str, **options: Any) -> Iterator[SmallSet]:
-        """Return the matches, or skip the test if the recording is missing."""
+        """Return the matching paths; skip the test if only the large set contains the recording."""
         matches = list(super().glob(pattern, **options))
         if not matches:
             _held(self.joinpath(*takewhile(_is_literal, Path(pattern).parts)))
@@ -43,7 +43,7 @@ class SmallSet(type(Path())):  # type: ignore[misc]  # the class of a path depen
 
 
 def folder_of(kind: str) -> Path:
-    """Return the folder of the large set if it exists, else that of the small set.
+    """Return the folder of the large set if it exists; otherwise, return the folder of the small set.
 
     An environment variable names the folder of the large set; by default, it is beside the repository.
     """
@@ -52,7 +52,7 @@ def folder_of(kind: str) -> Path:
 
 
 def small_folder_of(kind: str) -> Path:
-    """Return the small set's folder `traces` or `goldens`; the 2,000 goldens are unpacked from an archive."""
+    """Return the folder `traces` or `goldens` of the small set; unpack the 2,000 goldens from their archive first."""
     return _unpacked(IN_THE_REPOSITORY / "goldens.tar.xz") if kind == "goldens" else IN_THE_REPOSITORY / kind
 
 
@@ -63,10 +63,10 @@ def _unpacked(archive: Path) -> Path:
     if not folder.is_dir():
         BUILD.mkdir(exist_ok=True)
         with TemporaryDirectory(dir=BUILD) as part, tarfile.open(archive) as tar:
-            # Without a filter, Python 3.12 warns; 3.11.3 has no filters: https://docs.python.org/3/library/tarfile.html
+            # Python 3.12 warns if no filter is set, but 3.11.3 has none: https://docs.python.org/3/library/tarfile.html
             tar.extraction_filter = getattr(tarfile, "data_filter", None)
             tar.extractall(part)  # noqa: S202 -- an archive of this repository
-            with suppress(OSError):  # if another worker unpacked the archive first
+            with suppress(OSError):  # another worker may have unpacked the archive first
                 Path(part).rename(folder)
     return folder / "goldens"
 

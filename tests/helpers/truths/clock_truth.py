@@ -11,10 +11,11 @@ from holotrace.testing.job_calls import CallsOptions, JobCalls, simulated_calls
 
 
 class Comparison(NamedTuple):
-    """Errors of a job's estimated clocks; hosts whose offset could not be estimated are only counted.
+    """How far a job's estimated clocks are from its true clocks.
 
-    outside        offsets and drifts that differ from the truth by more than their half-widths, as text
-    half_width_ns  half-widths of the estimated offsets of all hosts except the reference
+    outside        a text for each offset or drift that differs from the truth by more than its half-width
+    half_width_ns  half-widths of the estimated offsets; the reference host has no estimate
+    unknown_count  number of hosts whose offset could not be estimated
     """
 
     hosts: int
@@ -25,7 +26,7 @@ class Comparison(NamedTuple):
 
 
 def compared(options: CallsOptions) -> Comparison:
-    """Simulate a job; compare its clocks with the truth."""
+    """Simulate a job; compare its estimated clocks with the true clocks."""
     job = simulated_calls(options)
     return with_truth(job, clocks(job.calls, job.hosts))
 

@@ -10,7 +10,7 @@ Pairs = Iterable[tuple[int, int]]
 
 
 def covered(pairs: Pairs) -> set[int]:
-    """Return all nanoseconds, as integers, that at least one half-open interval covers."""
+    """Return every whole nanosecond that lies in at least one of the half-open intervals."""
     return {moment for start, end in pairs for moment in range(start, end)}
 
 
@@ -21,7 +21,7 @@ def holes(pairs: Pairs) -> set[int]:
 
 
 def state_lengths(classes: Sequence[Pairs]) -> Counter[int]:
-    """Return how many ns each combination of classes is active; bit j of a key is set if class j is active."""
+    """Return for how many ns each combination of classes is active; bit j of its key is set if class j is active."""
     sets = [covered(pairs) for pairs in classes]
     everything = set().union(*sets) if sets else set()
     window = range(min(everything), max(everything) + 1) if everything else range(0)

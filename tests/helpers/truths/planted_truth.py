@@ -20,7 +20,7 @@ _ON_HOST = ("operator", "python", "host_idle", "synchronisation", "launch_delay"
 
 LEAST_ERROR = 0.01
 LEAST_ERROR_NS = 100_000
-"""Tolerance added to the error that the analysis prints, as a share of the planted cost and as a fixed time.
+"""Tolerance added to the errors: a fraction of the planted cause's cost, and a fixed time.
 
 It is needed because a few microseconds of a planted cause's host time are always attributed to other causes.
 """
@@ -32,8 +32,8 @@ class Named(NamedTuple):
     planted_ns    how long the other ranks wait because of the cause: the difference from a simulation without it
     charged_ns    the cost of the cause by definition, computed from the simulation
     named_ns      the cost of the cause in `wait_causes`
-    printed_ns    the error of `named_ns` in `wait_causes`
-    unsure_ns     waits of unknown cause and their error, plus unrecorded waits
+    printed_ns    the error that `wait_causes` states for `named_ns`
+    unsure_ns     costs of unknown cause and their errors, plus the waiting that was not recorded
     place         position among its rank's causes: 1 for the largest, 2 for the next, and so on; 0 if it was not found
     """
 
@@ -47,7 +47,7 @@ class Named(NamedTuple):
 
     @property
     def is_right(self) -> bool:
-        """Whether the cost in `wait_causes` equals the cost by definition within the errors and the tolerance."""
+        """Whether `named_ns` and `charged_ns` differ by no more than the errors plus the tolerance."""
         error_ns = self.printed_ns + self.unsure_ns + LEAST_ERROR * self.charged_ns + LEAST_ERROR_NS
         return abs(self.named_ns - self.charged_ns) <= error_ns
 
@@ -57,8 +57,8 @@ class Comparison(NamedTuple):
 
     summed_ns    the sum of all costs in `wait_causes`
     unknown_ns   the part of `summed_ns` with an unknown cause
-    recorded_ns  all waiting in the recording
-    waited_ns    all waiting in the job, recorded or not
+    recorded_ns  total waiting time that the recording contains
+    waited_ns    total waiting time in the simulated job, whether recorded or not
     """
 
     options: PlantedOptions

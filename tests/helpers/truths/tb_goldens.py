@@ -151,7 +151,7 @@ class Case:
     answers: Path
 
     def view(self, name: str) -> Any:
-        """Return the plugin's answer for a view, or None without an answer; numbers are unrounded in `internals`."""
+        """Return the plugin's answer for a view, or None if there is none; the numbers of `internals` are not rounded."""
         files = sorted(self.answers.glob(f"{name}.json*"))
         if not files:
             return None
@@ -165,7 +165,7 @@ class Case:
 
 
 def case(name: str, goldens: Path, traces: Path) -> Case:
-    """Open the trace of one of the `CASES`."""
+    """Open the trace of one of the `CASES`; return it with the plugin's answers."""
     if name.startswith("tb_edge/"):
         return Case(_opened(goldens / name / "input.pt.trace.json"), goldens / name / "head")
     if name.startswith("tb/unit/"):

@@ -141,8 +141,8 @@ class TraceAnalysis(PluginViews):
             visualize: show the figure.
             visualize_pctg: show shares instead of times in the figure.
             show_idle_interval_stats: also return statistics of the idle intervals.
-            consecutive_kernel_delay: a limit in microseconds for the part of an idle interval after the launch of the
-                next work: shorter parts count as kernel_wait, all others as other.
+            consecutive_kernel_delay: a threshold in microseconds. Idle time after the launch of the next work counts
+                as kernel_wait if it is shorter than this, and otherwise as other.
 
         Returns:
             First frame: rank, stream, idle_category, idle_time, idle_time_ratio, device: one row for each stream and category

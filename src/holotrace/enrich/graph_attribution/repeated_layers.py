@@ -18,9 +18,9 @@ import numpy.typing as npt
 _Rows = npt.NDArray[np.int64]
 _Bools = npt.NDArray[np.bool_]
 _Anchors = npt.NDArray[np.int64]
-"""A matrix with one line for each anchor and one column for each layer: the row of the anchor's kernel in this layer.
+"""A matrix with one row for each anchor and one column for each layer: the index of the anchor's kernel in this layer.
 
-The lines are sorted by the first column.
+The rows are sorted by the first column.
 """
 
 FEWEST_LAYERS = 3

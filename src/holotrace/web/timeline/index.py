@@ -134,7 +134,7 @@ class TimelineIndex:
         start, end = self.events.start, self.events.end
         own = (end[place] - start[place], -depth)
         outer = []
-        for lane in reversed(range(row.lane_count)):  # if two events have equal times, the deeper one is the inner one
+        for lane in reversed(range(row.lane_count)):  # of events with equal times, the one in the deeper lane is inside
             at = self._last_until(row.first_lane + lane, start[place])
             if at is not None and end[at] >= end[place] and (end[at] - start[at], -lane) > own:
                 outer.append(at)

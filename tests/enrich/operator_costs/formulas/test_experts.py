@@ -69,7 +69,7 @@ def test_weights_of_8_bits_compute_in_8_bits() -> None:
 
 
 def test_bytes_are_unknown_if_some_experts_may_be_idle() -> None:
-    """2 tokens with 2 experts each read the weights of 2 to 4 of the 4 experts."""
+    """If 2 tokens choose 2 experts each, they read the weights of 2 to 4 of the 4 experts."""
     cost = fused(2, GATED)
     assert (cost.flops, cost.bytes) == (4 * EACH, None)
     assert cost.reason == "the trace does not record which experts 2 tokens chose (2 to 4 of 4)"

@@ -52,7 +52,7 @@ def delays_of(evidence: JobEvidence, rank: int) -> pl.DataFrame:
 
 
 def explained(evidence: JobEvidence, delays: pl.DataFrame) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return the largest cause of a rank's `delays`, and the case's `words`, such as the number of late steps."""
+    """Return the largest cause of a rank's `delays`, and the values that fill the finding's text."""
     own = with_own_share(evidence, delays).with_columns(pl.col("own_ns").round().cast(pl.Int64).alias("cost_ns"))
     cause = largest_causes(own).row(0, named=True)
     times_as_many = times_as_many_calls(evidence, cause["cause_rank"])
