@@ -73,7 +73,7 @@ def test_other_files_are_errors(tmp_path) -> None:
 
 @pytest.mark.parametrize("arg", ["External id", "Record function id"])
 def test_operators_are_joined_by_their_number(tmp_path, arg) -> None:
-    """An operator is joined to the first node with the same record function id; kernels and thread nodes are not joined."""
+    """An operator is joined to the first node with the same `rf_id`; kernels and thread nodes are not joined."""
     thread = {"id": 2, "name": "[pytorch|profiler|execution_trace|thread]", "rf_id": 3}
     et = read_execution_trace(written(tmp_path, thread, OLD, {"id": 9, "name": "twice", "rf_id": 2}))
     builder = TraceBuilder()

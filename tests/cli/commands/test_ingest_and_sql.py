@@ -133,8 +133,7 @@ def test_sql_writes_files(ending, read, job, tmp_path) -> None:
         (["--format", "parquet"], "--format parquet is binary; name a file with --output"),
         (
             ["-o", "rows.txt"],
-            "rows.txt: rows can be written as CSV, JSON, Parquet or Arrow; use one of these suffixes, "
-            "or choose with --format",
+            "rows.txt: rows can be written as CSV, JSON, Parquet or Arrow; use one of these suffixes, or choose with --format",
         ),
         (["-o", "rows.csv", "--format", "table"], "rows can be written as CSV"),
     ],

@@ -97,7 +97,7 @@ def three_steps() -> TraceBuilder:
 
 
 def two_threads() -> TraceBuilder:
-    """Return an operator that launches a kernel on the backward thread while a later operator runs on the main thread."""
+    """Return a kernel launched by an operator on the backward thread while a later one runs on the main thread."""
     return (
         TraceBuilder()
         .operator("aten::mm_backward", start_us=0, duration_us=40, thread=2)

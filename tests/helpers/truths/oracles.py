@@ -50,7 +50,10 @@ def sample_deviation(values: Sequence[int]) -> float:
 
 
 def nested(intervals: Sequence[tuple[int, int, int]]) -> list[tuple[int, int, bool]]:
-    """For each (group, start, length), return parent or -1, depth, and if an earlier sibling overlaps its start."""
+    """For each interval (group, start, length), return its parent, its depth, and whether a sibling overlaps its start.
+
+    The parent is a row number, or -1 for an interval without a parent. Only siblings that begin earlier are compared.
+    """
 
     def outside(row: int) -> tuple[int, int, int]:
         _, start, length = intervals[row]
