@@ -1,4 +1,4 @@
-"""Statistics by group equal the textbook formulas."""
+"""Statistics by group agree with the textbook formulas."""
 
 from __future__ import annotations
 

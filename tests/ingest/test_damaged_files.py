@@ -1,4 +1,4 @@
-"""The reader reports losses in damaged and hostile files, takes bounded memory, and stops at once on a signal."""
+"""The reader reports losses in damaged and hostile files, uses limited memory, and stops at once on a signal."""
 
 from __future__ import annotations
 

@@ -83,8 +83,8 @@ def remove_left_behind(paths: Iterable[Path]) -> None:
 def scratch_folder(what: str = "") -> Iterator[Path]:
     """Yield a new private folder in the system's temporary folder, and remove it afterwards.
 
-    The folder's name begins with `holotrace-` and `what`, which is empty or `sql-`. Folders that killed processes left
-    behind are removed too.
+    The folder's name begins with `holotrace-` and `what`, which is empty or `sql-`. Folders left behind by killed
+    processes are removed, too.
     """
     around = Path(tempfile.gettempdir())
     _sweep_scratch(around)

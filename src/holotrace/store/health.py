@@ -55,7 +55,7 @@ class Health:
     bytes_decoded  size of the JSON text
     event_count    number of events of every phase, stored or not
     row_counts     number of rows of each table
-    findings       data that were repaired or dropped, and other remarks; a clean file has at most remarks
+    findings       repaired or dropped data, and other remarks; in a clean file, nothing was repaired or dropped
     content_hash   hash of the bytes of the file
     events_end     offset in the JSON text just after the bracket that closes the events; None if it is missing
     """

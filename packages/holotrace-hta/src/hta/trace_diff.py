@@ -266,7 +266,7 @@ def _labels(control: LabeledTrace, test: LabeledTrace) -> tuple[str, str]:
 
 
 def _whole(trace: Trace | TraceView) -> Trace:
-    """Return a trace with all of its events."""
+    """Return the trace, or the trace of a view, with all of its events."""
     opened = trace.trace_by_steps if isinstance(trace, TraceView) else trace
     return Trace({rank: rank_trace.unselected for rank, rank_trace in opened.ranks.items()}, opened.skipped)
 

@@ -157,7 +157,7 @@ def _paths(sources: list[str]) -> str:
 
 
 def file_facts(rank_trace: RankTrace) -> FileFacts:
-    """Return the facts in the file of a rank."""
+    """Return the facts about a rank's file that are compared between ranks."""
     whole, header = rank_trace.unselected, rank_trace.header
     events = whole.table("events", ["start_ns", "duration_ns"])
     counts = whole.event_counts()

@@ -409,7 +409,7 @@ def _by_work(name: str, kind_of: Callable[[str], KernelKind | None]) -> bool | N
 
 
 def _scanned(name: str) -> str:
-    """Return the text in which patterns are searched: the beginning of the kernel name, demangled if possible."""
+    """Return the text that is searched for patterns: the beginning of the kernel name, demangled if possible."""
     readable = demangled(name)
     return (readable if "(" in readable or not name.startswith("_Z") else name)[:SCANNED_LENGTH]
 

@@ -71,7 +71,7 @@ export class Loader {
   }
 
   /**
-   * Return a text that identifies the requests that `load` would send now.
+   * Return a string that identifies the requests that `load` would send now.
    * @param {Rank} rank
    */
   wanted(rank) {
