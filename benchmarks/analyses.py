@@ -7,8 +7,9 @@ loads a trace once and forks for each call, so no call profits from data that an
 after `--limit` CPU seconds, or when it needs more than `--limit-gb` of address space. Our side starts a new process for
 each call and round, with a filled cache:
 
-    alone   the columns that the call reads are in memory, like HTA's frames after loading, but data derived from
-            them is not: launches, call stacks and steps are linked again, although HTA links launches while it loads
+    alone   the call, when the columns that it reads are in memory, like HTA's frames after loading. Data derived from
+            these columns is not in memory: launches, call stacks and steps are computed again. HTA does not compute
+            launches again, because it links them while it loads
     first   the first call of a new process, including opening the trace and reading columns from the cache
     file    the time to read the trace for the first time, plus `first`; for HTA, the time to load it, plus the call
 
@@ -392,7 +393,7 @@ def _figures(peer: dict[str, Any] | None) -> str:
 
 
 def main() -> None:
-    """Parse the options, then measure, or run as one of the measured processes."""
+    """Parse the options; start the measurements, or, in a process that was started to be measured, run its calls."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     for name in _INPUTS:
         parser.add_argument(f"--{name}", type=Path)

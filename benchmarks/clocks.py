@@ -3,10 +3,11 @@
     python benchmarks/clocks.py [--seeds 1000] [--speed]
 
 Each seed is a job of 2 to 64 hosts with offsets of up to 5 s, drifts of up to 100 ppm, slow hosts, late recordings,
-missing calls, and groups across hosts. The table shows, by number of hosts, how many estimated offsets and drifts
-differ from the true ones by at most their half-widths. The table also shows the median half-width next to the physical
-bound: the time from the last start to the first end in the shortest call. In a chain, only neighbouring hosts share
-calls, so half-widths add up along the chain.
+missing calls, and groups across hosts. Each estimate has an interval: the estimated value plus or minus a half-width.
+For each topology and number of hosts, the table shows the percentage of intervals that contain the true value, and the
+median half-width. The last column shows the bound that physics sets for a single call: the shortest time, over all calls
+across hosts, from the last rank's start to the first rank's end. In a chain, only neighbouring hosts share calls, so
+half-widths add up along the chain.
 """
 
 from __future__ import annotations

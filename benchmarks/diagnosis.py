@@ -2,13 +2,13 @@
 
     python benchmarks/diagnosis.py [--seeds 3] [--first-seed 0] [--healthy 20] [--recorded] [RULE ...]
 
-Simulated jobs come from `holotrace.testing.mistakes`: each has one mistake, and a twin without it. The cost of the mistake is the
-difference between the two step times. Recorded jobs come from `examples/gpu` (one H100) and
+Simulated jobs come from `holotrace.testing.mistakes`: each has one mistake, and a twin without it. The cost of the
+mistake is the difference between the two step times. Recorded jobs come from `examples/gpu` (one H100) and
 `tests/reference/traces/planted_causes` (CPUs).
 
-A finding of a mistake that was not planted is an alarm. In a simulated job, an alarm is true if the job is faster without the
-named cause. In recorded jobs, `tests/reference/diagnosis_labels.toml` says whether each alarm is true, and why. Findings that are
-part of other findings are ignored.
+A finding of a mistake that was not planted is an alarm. In a simulated job, an alarm is true if the job is faster
+without the named cause. In recorded jobs, `tests/reference/diagnosis_labels.toml` says whether each alarm is true, and
+why. Findings that are part of other findings are ignored.
 """
 
 from __future__ import annotations
@@ -79,13 +79,13 @@ HIDDEN = "two_ranks-data_parallel-slow_rank1"
 """A recording that is left out, because its planted delay costs no time."""
 
 WHAT_IF_ERROR = 0.03
-"""A replayed step, and the stake of a what-if, may be wrong by this fraction of the measured step."""
+"""A replayed step time or a predicted what-if saving may be wrong by up to this fraction of the measured step."""
 
 BOUND_ERROR = 0.005
-"""By chance, twins differ by up to this fraction of the step, so a bound may be too low by as much."""
+"""The step times of twins differ at random by up to this fraction, so a bound may be too low by the same fraction."""
 
 LEAST_SAVED = 0.01
-"""An alarm in a simulated job is true if removing its cause saves this fraction of the step."""
+"""An alarm in a simulated job is true if removing its cause saves at least this fraction of the step."""
 
 
 @dataclass(frozen=True)
@@ -110,7 +110,7 @@ class Score:
     estimates: list[tuple[float, str]] = field(default_factory=list)
 
     def stakes(self, basis: str) -> list[tuple[float, str]]:
-        """Return the errors of the savings with this basis: what-if, estimate or bound."""
+        """Return the errors of the savings that were predicted by this method: what-if, estimate or bound."""
         return {"what-if": self.replayed, "estimate": self.estimates}.get(basis, self.bounds)
 
 
@@ -181,7 +181,10 @@ SAME_MISTAKE = {
     ("late_rank", "data_loading"),
     ("graph_breaks", "slow_function"),
 }
-"""Pairs of rules: the second may report part of the mistake that the first was planted for, such as a slow function on a late rank."""
+"""Pairs of rules. If a mistake for the first rule is planted, the second rule may rightly report a part of it.
+
+For example, a rank may be late because of a slow function.
+"""
 
 WITHOUT_COST = ("memory_limit", "fragmentation", "host_falls_behind", "data_parallel")
 """Rules for mistakes that cost no time yet, or whose cost is unknown."""
@@ -222,8 +225,11 @@ def score_pipeline(scores: defaultdict[str, Score], seed: int) -> None:
 
 
 OF_PIPELINES = ("data_loading", "exposed_communication")
-"""Rules whose alarms are true in all simulated pipelines: the main process loads data for 0.5 ms per step, and no computation
-overlaps with the sends of the last stage."""
+"""Rules whose alarms are true in all simulated pipelines.
+
+In each pipeline, the main process loads data for 0.5 ms per step, and no computation overlaps with the sends of the
+last stage.
+"""
 
 
 def _mean_step_ns(job: PlantedJob) -> float:
@@ -231,7 +237,7 @@ def _mean_step_ns(job: PlantedJob) -> float:
 
 
 def score_recordings(scores: defaultdict[str, Score]) -> None:
-    """Diagnose the recorded jobs; alarms without a label count as false."""
+    """Diagnose the recorded jobs; an alarm without a label is scored as false."""
     labels = judged()
     for name, path, planted in recordings():
         found = findings(holotrace.open_trace(path))
@@ -260,7 +266,7 @@ def judged() -> dict[tuple[str, str], bool]:
 
 
 def findings_of_job(job: JobOptions, *, only_first: bool = False) -> dict[str, Found]:
-    """Write a simulated job, and diagnose it; `only_first` opens only rank 0."""
+    """Write a simulated job, and diagnose it; with `only_first`, open only the trace of rank 0."""
     with tempfile.TemporaryDirectory() as folder:
         path = TrainingJob(job).write(Path(folder))
         return findings(holotrace.open_trace(path / "rank0.pt.trace.json.gz" if only_first else path))

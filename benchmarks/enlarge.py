@@ -2,9 +2,9 @@
 
     python benchmarks/enlarge.py SOURCE.json[.gz] TARGET.json[.gz] COPIES [--project]
 
-Each copy has new ids for linked events and new ProfilerStep numbers. With `--project`, each host annotation gets an
-event on each stream to which it launched kernels, as newer profilers write it. The event lasts from the start of the
-first of these kernels to the end of the last.
+Each copy has new ids for linked events and new ProfilerStep numbers. With `--project`, an event is
+added for each host annotation on each stream to which the annotation launched kernels; newer profilers write such
+events themselves. The event lasts from the start of the first of these kernels to the end of the last.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ def _open(path: Path, mode: str) -> IO[str]:
 
 
 def _span(events: list[Event]) -> int:
-    """Return the time from the first start to the last end, in full microseconds, plus a margin."""
+    """Return the time from the first start to the last end, in whole microseconds, plus a margin."""
     timed = [event for event in events if event.get("ph") == "X" and event.get("cat") != "Trace"]
     first = min(float(event["ts"]) for event in timed)
     return int(max(float(event["ts"]) + float(event.get("dur", 0)) for event in timed) - first) + 1000

@@ -2,10 +2,10 @@
 
     python benchmarks/open_and_answer.py [--trace BIG.json.gz] [--peer PYTHON] [--rounds 3]
 
-Every number covers a whole process, measured from outside: seconds from start to end, and peak resident memory.
-`facade` runs the same script as the peer: load, then `get_temporal_breakdown`. `--peer` names a Python with
-`traceinsight==0.6.1` and `pandas<3`; the peer runs only once, because it takes minutes. Without `--trace`, the trace
-comes from a synthetic job and has about 70 MB; benchmarks/enlarge.py makes larger traces.
+Every number covers a whole process, measured from outside: seconds from start to end, and peak resident memory. The
+`facade` rows run the peer's script with our code: load the trace, then call `get_temporal_breakdown`. `--peer` names a
+Python with `traceinsight==0.6.1` and `pandas<3`; the peer runs only once, because it takes minutes. Without `--trace`,
+the trace comes from a synthetic job and has about 70 MB; benchmarks/enlarge.py makes larger traces.
 """
 
 from __future__ import annotations

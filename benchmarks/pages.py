@@ -1,6 +1,6 @@
 """Measure how long the pages of `holotrace serve` take in a real browser, and how much memory the server uses.
 
-Starts the server as users do, and opens it with chromium or the browser that HOLOTRACE_CHROMIUM names:
+Starts the server as users do, and opens its pages in chromium, or in the browser that HOLOTRACE_CHROMIUM names:
 
     python benchmarks/pages.py TRACE [--runs 3] [--walk]
 
@@ -12,9 +12,9 @@ third     the third visit, as in daily use: browsers keep compiled scripts that 
 Each browser profile is on disk, like a user's profile.
 
 Times are measured from the request to the first figure, and from the request to the complete page. For `cold` and
-`reopened`, times start when the server prints its address; the column `start` is the time before that. On a busy
-machine, compare CPU seconds until the first figure, which are shown for the server (since its start) and for all
-browser processes.
+`reopened`, the measurement begins when the server prints its address; the column `start` shows how long the server took
+to do so. On a busy machine, compare the CPU seconds until the first figure instead. They are shown for the server
+(counted from its start) and for all browser processes.
 """
 
 from __future__ import annotations

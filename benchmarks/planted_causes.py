@@ -2,11 +2,12 @@
 
     python benchmarks/planted_causes.py [--seeds 500] [--first 0] [--most-ranks 512] [--workers 2] [--minutes 120]
 
-Each seed gives a job of 8 to 512 ranks with one to three planted causes. Jobs are data, tensor and pipeline parallel, on GPUs
-with NCCL or on CPUs with gloo. Each job runs on one host, or on several hosts whose clocks differ and drift. About 40 % of the recordings
-are incomplete: a missing rank, missing sends or launches, or a file that is cut off. The columns of the table:
+Each seed gives a job of 8 to 512 ranks with one to three planted causes. The jobs combine data, tensor and pipeline
+parallelism, on GPUs with NCCL or on CPUs with gloo. Each job runs on one host, or on several hosts whose clocks differ
+and drift. About 40 % of the recordings are incomplete: a missing rank, missing sends or launches, or a file that is cut
+off. The columns of the table:
 
-    right       number of causes whose reported cost is right within the reported error
+    right       number of causes whose reported cost differs from the true cost by at most the reported error
     planted ms  how long other ranks wait because of the planted delays, from simulations with and without the delays
     charged ms  the cost as `wait_causes` defines it, computed from the simulation
     named ms    the cost that `wait_causes` reports

@@ -2,10 +2,10 @@
 
     python benchmarks/remote.py --trace big.json.gz [--server minio] [--rounds 3]
 
-Three processes alternate: one reads the trace from disk, one reads it from the bucket, and one only downloads its bytes with
-boto3. The download alone shows the cost of server and connection. `--server` is the path of MinIO, which `go install
-github.com/minio/minio@latest` builds. The default is moto, a test server that may itself be the bottleneck. Seconds are wall
-time and the CPU time of the process; the server uses the same cores, and its CPU time is not included.
+Three processes alternate: one reads the trace from disk, one reads it from the bucket, and one only downloads its bytes
+with boto3. The download alone shows the cost of server and connection. `--server` is the path of MinIO, which `go
+install github.com/minio/minio@latest` builds. The default is moto, a test server that may itself be the bottleneck.
+Seconds are wall time and the CPU time of the process; the server uses the same cores, and its CPU time is not included.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ def bucket(trace: Path, server: str | None, port: int) -> Iterator[dict[str, str
 
 
 def fill(trace: Path, environment: dict[str, str]) -> None:
-    """Put the trace into the bucket once the server answers."""
+    """Wait until the server answers, then put the trace into the bucket."""
     client = boto3.client(
         "s3",
         endpoint_url=environment["S3_ENDPOINT"],

@@ -71,7 +71,7 @@ _RANK = re.compile(r'"rank"\s*:\s*-?\d+')
 
 
 def run(folder: Path, cache: Path, names: str, *, ranks: int, workers: int | None) -> dict[str, float]:
-    """Run the analyses on the first `ranks` ranks of the job in `folder`; without workers, in one process with one thread."""
+    """Run the analyses on the first `ranks` ranks of the job in `folder`; without workers, use one process and one thread."""
     script = cache / "job.py"
     settings = f"NAMES, SOURCE, WORKERS, RANKS = {names.split(',')!r}, {str(folder)!r}, {workers!r}, range({ranks})\n"
     script.write_text(settings + JOB)

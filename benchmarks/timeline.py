@@ -31,7 +31,7 @@ from holotrace.testing.chromium import chromium_path
 from holotrace.web.session.runs import runs_under
 
 PIXELS = 1_800
-"""The width in pixels that a page 1,440 pixels wide requests: its view, plus a quarter of the view on each side."""
+"""A page 1,440 pixels wide shows a view of 1,200 pixels; it requests a further quarter of the view on each side."""
 
 SHORTEST_NS = 2_000
 _TICKS_A_SECOND = os.sysconf("SC_CLK_TCK")

@@ -1,7 +1,7 @@
 """Damage real traces in many ways and read each result: `make fuzz-files`.
 
-Each file is a piece of a real trace, changed by mutations. A file's number determines the piece and the mutations, so every file
-can be reproduced. A worker reads the file with limits on time and memory. The rules:
+Each file is a piece of a real trace, changed by mutations. A file's number determines the piece and the mutations, so
+every file can be reproduced. A worker reads the file with limits on time and memory. The rules:
 
     - the reader returns a trace or raises a `HolotraceError`; it does not crash, hang or use much memory
     - if the changed text is still JSON, the trace has the events that a plain JSON parser returns
@@ -41,7 +41,7 @@ ROOT = Path(__file__).parent.parent
 KEPT = ROOT / "build" / "fuzz-files"
 TRACES = (ROOT / "tests" / "reference" / "traces", ROOT.parent / "shared" / "traces")
 PIECE_BYTES = 60_000
-"""Size of the piece of a trace: large enough for hundreds of events, small enough to read 20 files a second."""
+"""Size of each piece: large enough for hundreds of events, small enough that 20 files can be read per second."""
 
 MOST_FILE_BYTES = 400_000
 """Larger traces are skipped, because smaller traces have the same features, and parsing large ones takes minutes."""
@@ -55,16 +55,16 @@ SHARE_OF_STREAMS = 3
 """Of every five compressed files, about this many are damaged after compression; the others are damaged before it."""
 
 SLACK = 3
-"""How many more `"ph"` than events a text may contain: some are inside strings, and an event may have two."""
+"""A text may contain up to this many more `"ph"` than events: some are inside strings, and an event may have two."""
 
 _PHASE = b'"ph"'
 _FURTHER_PHASE = b'"ph"\t:'
-"""The form of a second `"ph"` that a mutation adds to an event; `_begun` does not count `"ph"` in this form."""
+"""If a mutation adds a second `"ph"` to an event, it writes it in this form, which `_begun` does not count."""
 
 _EVENT_FAULTS = {
     "broken_event", "missing_time", "not_an_event", "oversized_event", "time_overflow", "truncated_json", "unknown_phase"
 }  # fmt: skip
-"""Findings that report one dropped event each; the event count of the file includes these events."""
+"""Kinds of findings that count dropped events. The event count of the file includes these events."""
 
 Text = bytes
 Mutation = Callable[[Text, random.Random], Text]
@@ -72,7 +72,7 @@ Mutation = Callable[[Text, random.Random], Text]
 
 @dataclass(frozen=True)
 class Case:
-    """One changed file. `name` lists its trace and its mutations."""
+    """One changed file. Its `name` consists of the names of the trace and of the mutations."""
 
     number: int
     name: str

@@ -39,7 +39,7 @@ def public_names(module: ModuleType) -> list[str]:
 
 
 def annotated(value: object) -> Iterator[object]:
-    """Yield a function itself; for a class, yield the class and the functions of its public members."""
+    """Yield the given function, or the given class and the functions behind its public members."""
     if inspect.isclass(value):
         yield value
         for name, member in vars(value).items():

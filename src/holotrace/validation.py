@@ -64,7 +64,7 @@ def validate(trace: Trace, *, executor: Executor = IN_PROCESS) -> tuple[Violatio
     """Return the rules that each rank's file breaks, in the order of `RULES`; empty if all files are sound.
 
     An unreadable file breaks the rule `readable`. Each kind of data that the reader repaired or dropped
-    is also a violation, with the name that `holotrace check` shows.
+    is also a violation; its rule is the name that `holotrace check` shows for this kind.
     """
     of_ranks = trace.map(_one_rank, executor)
     return tuple(violation for violations in of_ranks.values() for violation in violations)
@@ -79,7 +79,10 @@ def _one_rank(rank_trace: RankTrace) -> tuple[Violation, ...]:
 
 
 def _of_reading(rank_trace: RankTrace) -> tuple[Violation, ...]:
-    """Return a violation for each kind of repaired or dropped data: errors for drops and guesses, else warnings."""
+    """Return a violation for each kind of repaired or dropped data.
+
+    It is a warning if the reader repaired the data without guessing, and an error otherwise.
+    """
     return tuple(
         Violation(
             rank_trace.rank,
@@ -153,7 +156,7 @@ def _undescribed_collectives(rank_trace: RankTrace) -> pl.Series:
 
 
 def _waits_for_nothing(rank_trace: RankTrace) -> pl.Series:
-    """Return the waits for CUDA events that no call in the file records."""
+    """Return each wait for a CUDA event if the file contains no call that records this event."""
     waits = rank_trace.table("synchronisations", ["event_index", "sync_kind", "wait_on_record_correlation"])
     kinds = rank_trace.texts(waits["sync_kind"])
     calls = event_ranges(rank_trace, LAUNCH_KINDS, ["correlation"])["correlation"].drop_nulls()

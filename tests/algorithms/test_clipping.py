@@ -14,7 +14,7 @@ windows = st.lists(st.tuples(st.integers(0, 30), st.integers(0, 30)), max_size=5
 
 @given(bounds, windows)
 def test_each_window_cuts_each_interval(times, wanted):
-    """`clipped` equals the loop, both for windows between consecutive times and for arbitrary, even empty, windows."""
+    """`clipped` returns the same parts as a loop over all windows and intervals, even for empty windows."""
     start, end = np.array(times[:-1:2]), np.array(times[1::2])[: len(times[:-1:2])]
     begin, finish = np.array([first for first, _ in wanted], np.int64), np.array([last for _, last in wanted], np.int64)
 

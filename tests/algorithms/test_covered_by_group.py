@@ -26,7 +26,7 @@ def test_each_group_covers_its_own_nanoseconds_once(rows: list[tuple[int | None,
 
 
 def test_columns_can_be_chosen() -> None:
-    """The caller chooses which columns contain the starts and the ends, and how the column with the result is named."""
+    """The caller chooses the columns with the starts and ends, and the name of the result column."""
     table = pl.DataFrame({"a": [1, 1], "b": [2, 2], "from": [0, 5], "to": [8, 10]})
     covered_ns = covered_by_group(table, ["a", "b"], start="from", end="to", name="busy_ns")
     assert covered_ns.to_dicts() == [{"a": 1, "b": 2, "busy_ns": 10}]

@@ -1,4 +1,4 @@
-"""`only_matches` returns the row with the same key, if there is exactly one."""
+"""For each wanted key, `only_matches` returns the row with this key, if exactly one row has it."""
 
 from __future__ import annotations
 

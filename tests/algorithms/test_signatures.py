@@ -102,7 +102,7 @@ def test_a_signature_is_read_by_its_grammar(name: str, read: Signature | None) -
     ],
 )
 def test_the_function_name_alone(name: str, function: str) -> None:
-    """`function_name` drops return type and arguments; if demangling fails, it reads only the nested name."""
+    """`function_name` omits the return type and arguments; if demangling fails, it returns only the nested name."""
     assert function_name(name) == function
 
 
@@ -131,7 +131,7 @@ def test_the_function_name_alone(name: str, function: str) -> None:
     ],
 )
 def test_hostile_names_take_bounded_work(name: str) -> None:
-    """For deep nesting, missing brackets or 100 MB of text, parsing takes under 500,000 calls and returns little."""
+    """Parsing deep nesting, missing brackets or 100 MB of text takes few calls and returns short texts."""
     assert count_calls(lambda: (signature(name), function_name(name))) < 500_000
     assert len(str(signature(name))) + len(function_name(name)) + len(demangled(name)) < 200_000
 

@@ -170,7 +170,7 @@ def test_a_summary_names_a_skipped_file(job) -> None:
 
 @pytest.mark.slow
 def test_a_report_shows_the_file_that_fails_late(job, tmp_path) -> None:
-    """The output and the report start with a warning about the unreadable file; the verdict on other ranks follows."""
+    """The output and the report warn about the unreadable file first, and then show the verdict on the other ranks."""
     (Path(job) / "rank7.json").write_text('[{"no": "event"}]', encoding="utf-8")
     lines = run("report", job, "-o", str(tmp_path / "r.html")).splitlines()
     doubt = "1 file could not be read and is left out: rank7.json (is not a profiler trace: none of its elements is an event)."
@@ -205,7 +205,7 @@ def test_a_summary_begins_with_problems_of_the_files(job) -> None:
 
 
 def test_several_files_are_one_job(tmp_path) -> None:
-    """The files that a shell passes for `*.json` are opened as one job."""
+    """Several files on the command line, such as those matching `*.json`, are opened as one job."""
     paths = gpu_job().write(tmp_path / "job")
     assert json.loads(run("temporal-breakdown", *map(str, paths), "--json"))["ranks"] == [0, 1]
 
@@ -243,7 +243,7 @@ def test_the_report_command_writes_the_file_and_prints_the_verdict(job, tmp_path
 
 
 def test_check_describes_each_file(tmp_path) -> None:
-    """For each file, `check` prints the options, the events, and where the rank comes from; it lists skipped files."""
+    """For each file, `check` prints the options, the events and the source of the rank; it also lists skipped files."""
     builder = gpu_job().rank(0).header(with_stack=1)
     builder.write(tmp_path / "job")
     (tmp_path / "job" / "notes.txt").write_text("hello")
@@ -265,7 +265,7 @@ def test_check_lists_repairs(tmp_path) -> None:
 
 
 def test_check_prints_json(tmp_path) -> None:
-    """`check --json` prints the verdict, the rank of each file with its origin, and the skipped files."""
+    """`check --json` prints the verdict, each file's rank and the source of the rank, and the skipped files."""
     gpu_job().write(tmp_path / "job")
     answer = json.loads(run("check", str(tmp_path / "job"), "--json"))
     assert list(answer) == ["verdict", "files", "skipped_files"]

@@ -29,7 +29,7 @@ def job(tmp_path) -> Path:
 
 
 def test_small_jobs_stay_in_this_process(job, monkeypatch) -> None:
-    """A small job gets no workers, because it is read faster without; a large one gets as many as fit into memory."""
+    """A small job gets no workers, because one process reads it faster; a large one gets as many as fit into memory."""
     monkeypatch.setattr(module, "default_worker_count", lambda needed: 8 if needed < 500_000_000 else 2)
     trace = open_trace(job)
     assert worthwhile_workers([trace]) == 1
@@ -50,7 +50,7 @@ def grow(path: Path, size: int) -> None:
 
 
 def test_bytes_of_plain_json_count_less_than_compressed_ones(tmp_path) -> None:
-    """Three plain files of 20 MB need no workers, because each byte counts as 1/16 of a byte of compressed JSON."""
+    """Three plain files of 20 MB need no workers, because 16 bytes of plain JSON count as one compressed byte."""
     for rank in range(3):
         (tmp_path / f"rank{rank}.json").write_text('{"traceEvents": []}')
     trace = open_trace(tmp_path)
@@ -109,7 +109,7 @@ def test_ranks_can_be_sampled(job) -> None:
 
 
 def test_commands_take_captures(tmp_path) -> None:
-    """With `--capture`, CUDA graph kernels belong to operators; `compare-operators` has a capture option per trace."""
+    """With `--capture`, CUDA graph kernels belong to operators; `compare-operators` takes a capture for each trace."""
     replay = TraceBuilder().runtime("hipGraphLaunch", start_us=0, duration_us=1, correlation=5)
     (trace,) = replay.kernel("gemm", start_us=9, duration_us=1, correlation=5).write(tmp_path / "replay")
     captured = TraceBuilder().operator("aten::mm", start_us=0, duration_us=9)

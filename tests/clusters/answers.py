@@ -1,8 +1,8 @@
-"""Run every analysis on one engine, and write the tables as Parquet files; equal tables give equal bytes.
+"""Run every analysis on one engine, and write the tables as Parquet files; equal tables give byte-identical files.
 
     python -m clusters.answers ENGINE SOURCE FOLDER [MARK]
 
-If the file MARK does not exist, the first worker that opens the highest rank creates it and is killed.
+If the file MARK does not exist, the first worker that opens the highest rank creates MARK and kills itself.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from holotrace.store.trace import RankTrace
 
 
 def everything(rank_trace: RankTrace, *, mark: Path, deadly_rank: int) -> npt.NDArray[np.bool_]:
-    """Select all events; the first worker that opens `deadly_rank` is killed."""
+    """Select all events; the first worker that opens `deadly_rank` kills itself."""
     if rank_trace.rank == deadly_rank and not mark.exists():
         mark.touch()
         os.kill(os.getpid(), signal.SIGKILL)
@@ -38,7 +38,7 @@ def everything(rank_trace: RankTrace, *, mark: Path, deadly_rank: int) -> npt.ND
 
 @contextmanager
 def engine(name: str) -> Iterator[Executor]:
-    """Create the executor of an engine as documented; a tcp:// address means a Dask scheduler."""
+    """Create the executor of an engine as the documentation shows; a tcp:// address means a Dask scheduler."""
     if name == "none":
         yield IN_PROCESS
     elif name == "processes":

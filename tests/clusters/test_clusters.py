@@ -145,7 +145,7 @@ def test_mpi_without_another_process_is_a_one_line_error(folder) -> None:
 
 
 def test_a_lost_worker_is_a_worker_lost_error() -> None:
-    """If Dask loses a worker, a WorkerLostError quotes Dask's message; an error raised by the call stays unchanged."""
+    """If Dask loses a worker, a WorkerLostError quotes Dask's message; errors of the submitted function are unchanged."""
     distributed = pytest.importorskip("distributed")
     executor = DaskExecutor(SimpleNamespace(get_executor=lambda: IN_PROCESS))
     error = executor.submit(

@@ -96,7 +96,7 @@ def test_every_environment_variable_is_documented() -> None:
 
 
 def test_every_error_is_documented() -> None:
-    """The error reference lists each error class together with the last of its base classes."""
+    """The error reference lists each error class, followed by its last base class."""
     text = (DOCS / "reference" / "errors.md").read_text(encoding="utf-8")
     classes = [
         value for value in vars(errors).values() if isinstance(value, type) and issubclass(value, errors.HolotraceError)
@@ -145,7 +145,7 @@ def test_every_path_in_contributing_exists() -> None:
 
 @each_page
 def test_functions_and_results_in_the_text_exist(page) -> None:
-    """Each `holotrace.function(...).table` names a function that exists, and a table or field of its result."""
+    """Each `holotrace.function(...).table` names an existing function and an existing table or field of its result."""
     for name, tables in re.findall(
         r"holotrace\.(\w+)\([^)`]*\)((?:`?,? ?`?\.\w+)*)`", page.read_text(encoding="utf-8")
     ):

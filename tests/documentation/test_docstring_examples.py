@@ -53,7 +53,7 @@ OTHER_CLASSES = [
 
 @pytest.mark.parametrize("class_", OTHER_CLASSES, ids=lambda class_: class_.__name__)
 def test_the_example_of_a_class_is_correct(class_: type) -> None:
-    """The example of a result, a change, an enumeration or an error runs and prints the documented output."""
+    """The example in the docstring of any other public class runs and prints the documented output."""
     (example,) = doctest.DocTestFinder(recurse=False).find(class_, class_.__name__, globs={})
     result = doctest.DocTestRunner().run(example)
 

@@ -24,5 +24,5 @@ def test_a_heading_leaves_its_figure() -> None:
 
 
 def test_a_figure_without_a_heading_keeps_its_room() -> None:
-    """A figure of plotly's default size keeps space for its ticks; one with a single curve needs none for a legend."""
+    """A figure of plotly's default size keeps space for its ticks, but not for a legend if it has one curve."""
     assert detached(go.Figure([go.Scatter(x=[0], y=[1])]))[3:] == (450 - 64, 450 - 64)

@@ -8,7 +8,7 @@ from holotrace.drawing.matrices import AROUND_PX, cells, column_axis, matrix_hei
 
 
 def test_a_cell_lies_in_its_column_and_row() -> None:
-    """The cell of row `b`, the second of two, extends from 0.5 to 1.5, minus a small gap at each end."""
+    """The cell in row `b`, the second of two rows, extends from 0.5 to 1.5, minus a small gap at each end."""
     drawn = cells(["x"], ["b"], ["a", "b"], marker={"color": [1.0]}, hovers=["told"])
 
     assert (drawn.x, drawn.customdata) == (("x",), ("told",))
@@ -26,7 +26,7 @@ def test_rows_are_named_at_their_numbers() -> None:
 
 
 def test_a_single_column_is_not_as_wide_as_the_figure() -> None:
-    """A single column is as wide as one of eight columns in a figure; nine columns fill the width of the figure."""
+    """A single column takes one eighth of the figure's width; nine columns fill the figure."""
     assert column_axis(["0"], "step")["range"] == [-0.5, 7.5]
     assert column_axis(list("012345678"), "step")["range"] == [-0.5, 8.5]
 

@@ -109,7 +109,7 @@ _DEVICE_KERNEL = (
     ],
 )
 def test_short_names_of_one_table_differ(names: list[str], short: list[str]) -> None:
-    """Similar names show the parts in which they differ or, if these are too long, a number."""
+    """Similar names show the parts in which they differ, or a number if those parts are too long."""
     assert [short_names(names)[name] for name in names] == short
 
 
@@ -129,7 +129,7 @@ def test_short_names_are_unique(names: list[str]) -> None:
 
 
 def test_many_names_that_look_alike_are_numbered() -> None:
-    """More than MOST_COMPARED similar names get numbers, because comparing their parts would take too long."""
+    """If over MOST_COMPARED names are similar, they are numbered, because comparing their parts takes too long."""
     names = [f"kernel<{'int, ' * 50}{number:04}>(int)" for number in range(MOST_COMPARED + 1)]
     first = f"kernel<{'int, ' * 14}in…"
     assert list(short_names(names).values())[:3] == [first, f"{first[:77]} #2", f"{first[:77]} #3"]

@@ -52,18 +52,18 @@ BLIND = {
 
 
 def linear(color: str) -> tuple[float, ...]:
-    """Return linear RGB of `#rrggbb`."""
+    """Return the linear RGB values of a colour like `#rrggbb`."""
     channels = [int(color[start : start + 2], 16) / 255 for start in (1, 3, 5)]
     return tuple(value / 12.92 if value <= 0.04045 else ((value + 0.055) / 1.055) ** 2.4 for value in channels)
 
 
 def seen(color: str, kind: str) -> tuple[float, ...]:
-    """Return linear RGB as seen by an eye that lacks one kind of cone."""
+    """Return a colour's linear RGB values as seen by an eye that lacks one kind of cone."""
     return tuple(sum(a * b for a, b in zip(row, linear(color), strict=True)) for row in BLIND[kind])
 
 
 def test_every_meaning_has_its_own_colour() -> None:
-    """No two meanings share a fill colour, and the colours of series differ from all of them."""
+    """No two meanings share a fill colour, and no series has the fill colour of a meaning."""
     assert len(set(FILLS.values())) == len(FILLS)
     assert not set(colors.SERIES) & set(FILLS.values())
 

@@ -15,7 +15,7 @@ from holotrace.testing.builder import TraceBuilder
 
 
 class Recording:
-    """A profiler that has recorded one kernel, and exports it like `torch.profiler.profile`."""
+    """A stand-in for a `torch.profiler.profile` that has recorded one kernel and can export it."""
 
     def __init__(self) -> None:
         """Start without a file."""
@@ -30,10 +30,10 @@ class Recording:
 
 
 class Unfinished:
-    """A profiler that has not been stopped."""
+    """A stand-in for a profiler that has not been stopped."""
 
     def export_chrome_trace(self, path: str) -> None:
-        """Fail like PyTorch (torch/profiler/profiler.py)."""
+        """Raise the same error as PyTorch (torch/profiler/profiler.py)."""
         del path
         message = "Profiler must be initialized before exporting chrome trace"
         raise AssertionError(message)

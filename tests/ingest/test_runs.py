@@ -40,7 +40,7 @@ def reasons(runs: Runs) -> dict[str, str]:
 
 
 def test_every_folder_with_traces_is_a_run(write_trace: WriteTrace, tmp_path) -> None:
-    """Runs are named by path, and sorted naturally; files directly in the log folder form a run with its name."""
+    """Runs are named by path and sorted naturally; files directly in the log folder form a run named after it."""
     for folder in ("", "a/b/", "run10/", "run2/"):
         write_trace(f"{folder}w.1.pt.trace.json")
     (tmp_path / "empty").mkdir()
@@ -73,7 +73,7 @@ def test_spans_are_in_numeric_order(write_trace: WriteTrace, tmp_path) -> None:
 
 
 def test_a_missing_recording_does_not_shift_the_others(write_trace: WriteTrace, tmp_path) -> None:
-    """Worker b lacks span 2; its second recording begins soon after worker a's third, so that recording gets span 3."""
+    """Worker b's second recording begins soon after worker a's third, so it gets span 3; worker b has no span 2."""
     for worker, times in (("a", (100, 200, 300)), ("b", (101, 302))):
         for time in times:
             write_trace(f"{worker}.{1_694_128_000_000 + 1_000 * time}.pt.trace.json")
@@ -82,7 +82,7 @@ def test_a_missing_recording_does_not_shift_the_others(write_trace: WriteTrace, 
 
 
 def test_recordings_without_times_get_spans_by_order(write_trace: WriteTrace, tmp_path) -> None:
-    """The numbers in a.5, a.9 and b.7 are not times, so each worker's files get the spans 1, 2, … in order."""
+    """The numbers in a.5, a.9 and b.7 are not times, so each worker's files get spans 1, 2, … in numeric order."""
     for name in ("a.5", "a.9", "b.7"):
         write_trace(f"{name}.pt.trace.json")
     (run,) = find_runs(tmp_path).runs
@@ -91,7 +91,7 @@ def test_recordings_without_times_get_spans_by_order(write_trace: WriteTrace, tm
 
 @given(st.lists(st.lists(st.integers(0, 10_000), min_size=1, max_size=6, unique=True), min_size=1, max_size=4))
 def test_no_worker_is_in_a_span_twice_and_order_is_kept(tmp_path_factory, workers: list[list[int]]) -> None:
-    """Whatever the times, each worker's spans increase with time, and the run's spans begin at 1."""
+    """For any recording times, the spans of each worker increase with time, and the first span of the run is 1."""
     folder = tmp_path_factory.mktemp("runs")
     for number, times in enumerate(workers):
         for time in times:
@@ -103,7 +103,7 @@ def test_no_worker_is_in_a_span_twice_and_order_is_kept(tmp_path_factory, worker
 
 
 def test_any_trace_is_a_recording_and_other_files_have_a_reason(write_trace: WriteTrace, tmp_path) -> None:
-    """A trace is found whatever its name; a text file, a broken link and other JSON are skipped with a reason."""
+    """A trace may have any file name; text files, broken links and JSON without a trace are skipped with a reason."""
     text = write_trace("first.json", rank=4).read_bytes()
     (tmp_path / "packed.json").write_bytes(gzip.compress(text))
     (tmp_path / "notes.md").write_text("nothing")

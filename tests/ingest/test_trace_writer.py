@@ -29,7 +29,11 @@ NPU = {"ph": "M", "name": "process_name", "pid": 800, "tid": 0, "args": {"name":
     ],
 )
 def test_the_writer_of_a_file(tmp_path: Path, document: Any, writer: str) -> None:
-    """A file with a key, category or operator of PyTorch, or without events, is taken to be from PyTorch's profiler."""
+    """A file counts as PyTorch's if it has no events, or has one of PyTorch's keys, categories or operators.
+
+    The exception is a file that has none of these keys and has a process named `Ascend Hardware`. Such a file is from
+    Ascend's profiler.
+    """
     path = tmp_path / "trace.json"
     path.write_text(json.dumps(document), encoding="utf-8")
     (rank_trace,) = holotrace.open_trace(path, cache=False).ranks.values()
@@ -38,7 +42,7 @@ def test_the_writer_of_a_file(tmp_path: Path, document: Any, writer: str) -> Non
 
 
 def test_the_diagnosis_says_that_device_work_was_not_read(tmp_path: Path) -> None:
-    """The answer and a finding of the diagnosis say that the device work in the file could not be read."""
+    """The diagnosis says, in its answer and in a finding, that the device work in the file could not be read."""
     path = tmp_path / "trace.json"
     step = {**OPERATOR, "name": "ProfilerStep#3", "dur": 50}
     path.write_text(json.dumps([step, OPERATOR, NPU]), encoding="utf-8")
@@ -49,7 +53,7 @@ def test_the_diagnosis_says_that_device_work_was_not_read(tmp_path: Path) -> Non
 
 
 def test_every_answer_begins_with_it(tmp_path: Path) -> None:
-    """Summary, diagnosis, health and trust begin by saying that PyTorch's profiler did not write the file."""
+    """The summary, the diagnosis and the check say that PyTorch's profiler did not write the file."""
     path = tmp_path / "trace.json"
     path.write_text(json.dumps([CALL]), encoding="utf-8")
     trace = holotrace.open_trace(path, cache=False)

@@ -20,11 +20,14 @@ from holotrace.ingest.worker_names import worker_and_stamp, worker_of
     ],
 )
 def test_a_worker_is_the_name_before_the_number(name, worker) -> None:
-    """A worker's name ends before the last number between dots or, if there is none, before the trace's suffix."""
+    """A worker's name ends before the last number between dots.
+
+    Without such a number, it ends before the suffix of the trace file.
+    """
     assert worker_of(f"log/{name}") == worker
 
 
 def test_the_number_tells_recordings_apart() -> None:
-    """The last number between dots is the recording's number; without such a number, it is None."""
+    """A recording's number is the last number between dots in the file name, or None if there is no such number."""
     assert worker_and_stamp("rank0.Apr.1102.pt.trace.json") == ("rank0.Apr", 1102)
     assert worker_and_stamp("rank0.json.gz") == ("rank0", None)

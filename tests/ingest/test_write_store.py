@@ -112,7 +112,7 @@ def test_events_of_a_store_can_be_selected(tmp_path) -> None:
 
 
 def test_events_of_a_store_can_be_chosen_by_name(tmp_path) -> None:
-    """Kinds and names select the same events in a store as in memory."""
+    """Selecting events by kind and name gives the same events from a store as from memory."""
     trace = gpu_job().build()
     gemm = (trace.ranks[1].strings == "gemm").arg_true().cast(pl.UInt32)
     in_store = stored(trace, tmp_path).ranks[1]
@@ -244,7 +244,7 @@ holotrace.write_store(holotrace.open_trace(sys.argv[1]), sys.argv[2])
 
 
 def test_a_killed_run_leaves_no_partial_rank(tmp_path) -> None:
-    """If a run is killed while it writes rank 1, the store says that rank 1 is missing; the next run writes only it."""
+    """If a run is killed while it writes rank 1, the store reports it as missing; the next run writes only rank 1."""
     gpu_job().write(tmp_path / "traces")
     store = tmp_path / "job.store"
     command = [sys.executable, "-c", KILLED, str(tmp_path / "traces"), str(store)]
@@ -254,7 +254,7 @@ def test_a_killed_run_leaves_no_partial_rank(tmp_path) -> None:
     assert (store / "rank=0" / "_holotrace_rank.json").is_file()
     assert not (store / "rank=1").exists()
     for path in store.glob("rank=*/*.parquet"):
-        pq.ParquetFile(path)  # a table with its final name is complete
+        pq.ParquetFile(path)  # every table that has its final name is complete
     with pytest.raises(
         UnreadableTraceError, match=r"is unfinished: 1 rank is complete, but these ranks are missing: 1"
     ):
@@ -386,7 +386,10 @@ def test_a_store_has_the_permissions_of_its_traces(mode, tmp_path) -> None:
 
 
 def test_a_rank_is_synced_before_it_is_renamed(tmp_path, monkeypatch) -> None:
-    """Files and their folder are synced, then renamed, then listed in the manifest, so they survive a power failure."""
+    """A rank's files and folder are synced before the folder is renamed, so that they survive a power failure.
+
+    The rank's record is written last, after the store's folder has been synced, too.
+    """
     calls: list[str] = []
     sync, rename, replace = os.fsync, Path.rename, Path.replace
     monkeypatch.setattr(os, "fsync", lambda number: calls.append(named(number)) or sync(number))
@@ -545,13 +548,13 @@ def test_a_store_that_appears_meanwhile_is_used(tmp_path, monkeypatch) -> None:
 
 
 class OnAnotherMachine(InProcessExecutor):
-    """Workers that cannot see a folder on the caller's machine."""
+    """An executor whose workers cannot see a folder on the caller's machine."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
 
     def submit(self, fn, /, *args, **kwargs) -> Future:
-        """Run the task while the folder is moved away."""
+        """Move the folder away while the task runs."""
         away = self.folder.with_name("away")
         if self.folder.exists():
             self.folder.rename(away)
@@ -571,7 +574,7 @@ def test_workers_that_do_not_see_the_store(tmp_path) -> None:
 
 
 def test_a_store_or_a_selection_cannot_be_stored(tmp_path) -> None:
-    """Storing a store, or a selection of events, raises an error and creates no folder."""
+    """Storing a trace that was opened from a store, or a selection of events, raises an error and creates no folder."""
     again = stored(gpu_job().build(), tmp_path)
     with pytest.raises(InvalidOptionError, match="comes from a store; to copy the store, copy its folder"):
         holotrace.write_store(again, tmp_path / "second.store")

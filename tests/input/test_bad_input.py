@@ -213,7 +213,7 @@ def test_every_command_that_writes_is_tested() -> None:
 @pytest.mark.parametrize("name", [*FILES, *FOLDERS])
 @pytest.mark.parametrize("fault", EXPECTED)
 def test_an_unwritable_file_is_an_error_before_work_starts(job, tmp_path, cache, name, fault) -> None:
-    """A bad output folder is an error before any trace is read, except in functions that draw an existing result."""
+    """A bad output folder raises an error before a trace is read, except in functions that draw an existing result."""
     folder = tmp_path / "target"
     if fault == "a file":
         folder.write_text("mine")

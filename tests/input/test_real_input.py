@@ -103,7 +103,7 @@ def without_figures(method: Callable[..., object]) -> object:
 
 
 def holds_something(answer: object) -> bool:
-    """Return whether a result, or the first of several results, is not empty."""
+    """Return whether a result is not empty; of several results, only the first is checked."""
     parts = answer.values() if isinstance(answer, dict) else answer if isinstance(answer, tuple | list) else [answer]
     first = next(iter(parts), None)
     return len(first) > 0 if isinstance(first, pd.DataFrame | dict | str) else first is not None
@@ -163,7 +163,7 @@ def test_the_small_set_is_small() -> None:
 
 
 def test_a_recording_that_only_the_large_set_has_skips_the_test() -> None:
-    """Asking for a missing recording skips the test, with a reason that names the environment variables for the large set."""
+    """Asking for a missing recording skips the test; the reason names the environment variables for the large set."""
     for ask in (lambda: SMALL / "no_such_job", lambda: next(SMALL.glob("no_such_job/*/rank0*"))):
         with pytest.raises(
             pytest.skip.Exception, match=r"^traces/no_such_job.* HOLOTRACE_REAL_TRACES and HOLOTRACE_GOLDENS"
@@ -179,7 +179,7 @@ def test_a_file_that_a_recording_lacks_is_an_error() -> None:
 
 @pytest.mark.parametrize("kind", VARIABLES)
 def test_the_large_set_comes_first(kind, tmp_path, monkeypatch) -> None:
-    """The folder named by the variable is tried first, then the set beside the repository, then the small set."""
+    """The environment variable's folder is tried first, then the set beside the repository, then the small set."""
     monkeypatch.setenv(VARIABLES[kind], str(tmp_path))
     assert folder_of(kind) == tmp_path
     monkeypatch.setenv(VARIABLES[kind], str(tmp_path / "missing"))

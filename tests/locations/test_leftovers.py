@@ -23,14 +23,14 @@ with scratch_folder() as folder, drafted(Path(sys.argv[1])) as file:
 
 
 def kill_a_writer(target: Path, temporary: Path) -> None:
-    """Kill a process while it writes a file and a temporary folder."""
+    """Run a process that kills itself while it writes a file and a scratch folder."""
     subprocess.run(  # noqa: S603 -- the test's own code
         [sys.executable, "-c", KILLED, str(target)], env={**os.environ, "TMPDIR": str(temporary)}, check=False
     )
 
 
 def test_the_next_writer_removes_drafts_of_a_killed_process(tmp_path, monkeypatch) -> None:
-    """Writing a file removes a killed writer's draft; creating a scratch folder removes the killed writer's folder."""
+    """Writing the file again removes the killed process's draft; a new scratch folder removes its scratch folder."""
     (tmp_path / "temporary").mkdir()
     kill_a_writer(tmp_path / "report.html", tmp_path / "temporary")
     assert len(list(tmp_path.glob(".report.html.*.tmp"))) == 1
@@ -46,7 +46,7 @@ def test_the_next_writer_removes_drafts_of_a_killed_process(tmp_path, monkeypatc
 
 
 def test_files_of_a_running_process_stay(tmp_path) -> None:
-    """Files of this process, and files whose names contain no valid process number, are not leftovers."""
+    """Files of this process are not leftovers, nor are files whose names contain no valid process number."""
     own = tmp_path / temporary_name()
     process = own.name.split("-")[2]
     too_large = own.with_name(own.name.replace(process, 20 * "9"))

@@ -18,7 +18,7 @@ from holotrace.locations.unreachable import explained_errors, is_final
 
 @pytest.fixture(autouse=True)
 def no_secrets(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Forget the secrets of other tests."""
+    """Start each test without the secrets that other tests have registered."""
     monkeypatch.setattr(secrets, "_known", {})
 
 
@@ -66,7 +66,7 @@ def test_a_path_stays_a_path() -> None:
     ],
 )
 def test_a_url_has_the_parts_of_a_path(url, name, parent, child) -> None:
-    """A URL's name is the last part of its path; its parent and children keep the query and what follows `::`."""
+    """A URL's name is the last part of its path; its parent and children keep the query and the part after `::`."""
     path = located(url)
     assert (path.name, str(path.parent), name_of(url)) == (name, parent, name)
     assert child is None or str(path / "x") == child
@@ -128,7 +128,7 @@ def test_secrets_are_removed_from_messages_of_libraries(monkeypatch) -> None:
 
 
 def test_names_decide_what_is_inside_a_folder() -> None:
-    """Files below a folder are inside it; files in another bucket, below a similar name or with `..` are not."""
+    """A folder contains all files below it, but not files in another bucket, in `job2`, or with `..` in their path."""
     root = located("s3://bucket/job")
     assert located("s3://bucket/job/a/b.json").is_inside(root)
     assert root.is_inside(root)
@@ -156,7 +156,7 @@ def test_azure_blobs_may_be_given_as_web_addresses() -> None:
 
 
 def test_a_changed_credential_makes_a_new_file_system(monkeypatch) -> None:
-    """With the same credentials, a file system and its connections are reused; new credentials create a new one."""
+    """A file system and its connections are reused until the credentials change."""
     first, path = opened_filesystem("memory://a/b.json", NO_SECRET)
     assert path == "/a/b.json"
     assert opened_filesystem("memory://a/c.json", NO_SECRET)[0] is first
@@ -192,7 +192,7 @@ TIME_NS = 1_714_979_289 * 10**9
     ],
 )
 def test_the_status_is_read_from_the_records_of_every_store(entry, expected) -> None:
-    """Size, time and version have different names in each store; a missing or invalid value is unknown."""
+    """Storage services use different names for size, time and version; a missing or invalid value is left unknown."""
     assert remote_status(entry) == expected
 
 

@@ -235,7 +235,7 @@ def test_a_file_that_changes_while_it_is_read_is_refused(web, monkeypatch) -> No
 
 
 class _Interrupting(Silent):
-    """Progress that raises KeyboardInterrupt at the first update, like Ctrl-C."""
+    """A progress display that raises KeyboardInterrupt at its first update, as if the user pressed Ctrl-C."""
 
     def advance(self, byte_count: int, /) -> None:
         """Raise KeyboardInterrupt."""
@@ -317,7 +317,7 @@ def test_secrets_are_never_shown(web, tmp_path) -> None:
 
 
 def test_pickled_ranks_are_small(memory) -> None:
-    """A rank with tables in memory pickles to less than 1,000 bytes, because workers receive only its address."""
+    """A rank whose tables are in memory pickles to less than 1,000 bytes, because the tables are not pickled."""
     memory.pipe("/job/a.json", trace_json(0))
     rank_trace = holotrace.open_trace("memory://job/a.json").ranks[0]
     assert counts(Trace({0: rank_trace})) == {0: 3}
@@ -378,7 +378,7 @@ def test_a_failed_write_leaves_nothing(memory) -> None:
 
 
 def test_the_interface_of_hta_takes_urls(memory) -> None:
-    """HTA's `trace_dir` may be a URL; `trace_files` are relative to the URL, and copies of traces are written there."""
+    """HTA's `trace_dir` may be a URL; `trace_files` are relative to it, and traces with counters are written there."""
     memory.pipe("/job/a.json", trace_json(0))
     memory.pipe("/job/b.json", trace_json(1))
     analysis = TraceAnalysis(trace_dir="memory://job")

@@ -1,8 +1,8 @@
 """These tests compute the numbers on the docs page that lists the differences from HTA.
 
-Each row of the page has the cells quirk, example, HTA, here and reason. `EXAMPLES` maps each example to two answers to
-the same call: the one recorded from HTA, and holotrace's. For `ASKED_BY_HAND`, and for the made-up traces of `QUIRKS`,
-HTA's answers come from manual runs and are written into the tests.
+The page's tables have the columns quirk, example, HTA, here and because. `EXAMPLES` maps each example to two
+answers to the same call: the one recorded from HTA, and holotrace's. For the examples in `ASKED_BY_HAND` and `QUIRKS`,
+HTA was run manually, and the tests contain its answers; the traces of `QUIRKS` are made up.
 """
 
 from __future__ import annotations
@@ -55,12 +55,12 @@ Ours = Callable[[TraceAnalysis], str]
 
 
 def us(value: float) -> str:
-    """Format microseconds like the page: with two decimals if below 100 µs and not whole, else with none."""
+    """Format microseconds as on the page: two decimals for fractional values below 100 µs, otherwise no decimals."""
     return f"{value:,.0f} µs" if abs(value) >= 100 or float(value).is_integer() else f"{value:,.2f} µs"
 
 
 def gb_per_s(value: float) -> str:
-    """Format a bandwidth like the page."""
+    """Format a bandwidth as on the page."""
     return f"{value:.1e} GB/s" if value < 1e-3 else f"{value:.4g} GB/s"
 
 
@@ -91,7 +91,7 @@ def kernel_time() -> tuple[Theirs, Ours]:
 
 
 def computing(frame: pd.DataFrame, *, others: bool) -> pd.Series[Any]:
-    """Return a row of rank 0's computation: the one named "others" if `others` is true, else the one with the largest sum."""
+    """Return rank 0's row for the computation kernels in "others", or for the other kernel with the largest sum."""
     chosen = frame[(frame["rank"] == 0) & (frame["kernel_type"] == "COMPUTATION")]
     chosen = chosen[(chosen["name"] == "others") == others]
     return chosen.sort_values("sum (us)", ascending=False, kind="stable").iloc[0]

@@ -1,8 +1,8 @@
 """These tests compute the numbers on the docs page that lists the differences from the TensorBoard plugin.
 
-Each row of the page has the cells quirk, example, plugin, here and reason. `EXAMPLES` maps each example to the answers
-of the plugin and of holotrace for the same trace. The plugin's answer comes from its recorded results, or from `compat`
-where other tests check that `compat` reproduces these results.
+The page's tables have the columns quirk, example, plugin, here and because. `EXAMPLES` maps each example to the
+answers of the plugin and of holotrace for the same trace. The plugin's answer comes from its recorded results, or from
+`compat` where other tests check that `compat` reproduces these results.
 """
 
 from __future__ import annotations
@@ -34,13 +34,13 @@ Answer = Callable[[Case], str]
 
 
 def us(value_ns: float) -> str:
-    """Format nanoseconds in µs like the page: with two decimals if below 1,000 µs and not whole, else with none."""
+    """Format nanoseconds in µs as on the page: two decimals for fractional values below 1,000 µs, otherwise none."""
     value = value_ns / 1000
     return f"{value:,.0f} µs" if abs(value) >= 1_000 or float(value).is_integer() else f"{value:,.2f} µs"
 
 
 def percent(fraction: float | None) -> str:
-    """Format a fraction like the page."""
+    """Format a fraction as a percentage, as on the page."""
     return "not known" if fraction is None else f"{100 * fraction:.2g} %"
 
 
@@ -124,7 +124,7 @@ def kernels_by_table(trace: Trace, compat: Any) -> str:
 
 
 def on_tensor_cores(trace: Trace, compat: Any) -> str:
-    """Return, as text, how many of the kernel names are of kernels that use tensor cores."""
+    """Return, as text, how many of the kernels use tensor cores, counting each kernel name once."""
     names = holotrace.kernels(trace, compat=compat).per_kernel
     return f"{names['uses_tensor_cores'].sum()} of {names.height}"
 
@@ -135,7 +135,7 @@ def gpu(column: str) -> tuple[Answer, Answer]:
 
 
 def modules(trace: Trace, compat: Any) -> str:
-    """Return, as text, the number of rows and calls of a module that is inside another module."""
+    """Return, as text, the number of rows for `Block` modules, and the number of calls in the first of these rows."""
     rows = holotrace.modules(trace, compat=compat).per_module.filter(pl.col("module").str.starts_with("Block"))
     return f"{_counted(rows.height, 'row')} of {rows['call_count'][0]} calls"
 

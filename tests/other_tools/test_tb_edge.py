@@ -52,7 +52,7 @@ def plugins_index(goldens: Path) -> dict[str, Any]:
 
 
 def recorded(goldens: Path, name: str, category: str) -> Counter[tuple[str, int]]:
-    """Count the complete events of a category by (name, duration in ns), as read by Python's json."""
+    """Return the duration in ns of each complete event of a category; each key is the event's name and position."""
     text = (goldens / "tb_edge" / name / "input.pt.trace.json").read_text(encoding="utf-8")
     document = json.loads(text.replace("N/A", '"N/A"'))
     events = document if isinstance(document, list) else document["traceEvents"]

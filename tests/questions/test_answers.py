@@ -35,7 +35,7 @@ def test_kernels_that_start_within_their_launch_have_no_delay() -> None:
 
 
 def test_the_path_of_a_rank_alone_is_not_said_to_be_on_this_rank() -> None:
-    """With `across_ranks=True` and a single rank, the answer names no rank, only the largest part of the path."""
+    """With `across_ranks=True` and one rank, the answer names the largest part of the path, not the rank."""
     trace = TraceBuilder().operator("aten::mm", start_us=0, duration_us=90).build()
 
     assert holotrace.critical_path(trace).answer.endswith(

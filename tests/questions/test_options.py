@@ -1,4 +1,4 @@
-"""An option of an analysis parses a text and sets an argument."""
+"""An option of an analysis turns the text that a user enters into the value of an argument."""
 
 from __future__ import annotations
 

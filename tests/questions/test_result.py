@@ -122,7 +122,7 @@ def test_names_from_a_trace_are_text_in_a_notebook(entry: Analysis) -> None:
 
 
 def test_hostile_names_appear_in_some_result() -> None:
-    """The result of `kernels` contains a hostile name, escaped."""
+    """In the HTML of a `kernels` result, a hostile name appears in escaped form."""
     assert HOSTILE.split()[0].replace("<", "&lt;") in holotrace.kernels(built_hostile_job())._repr_html_()
 
 

@@ -49,12 +49,12 @@ def traces(tmp_path_factory: pytest.TempPathFactory) -> list[holotrace.Trace]:
 
 @pytest.fixture(scope="module")
 def answers(traces: list[holotrace.Trace]) -> list[tuple[Any, tuple[View, ...]]]:
-    """Return every result, with its views."""
+    """Return the result of every analysis on every trace, each with the views of its analysis."""
     return list(results(traces))
 
 
 def results(traces: list[holotrace.Trace]) -> Iterator[tuple[Any, tuple[View, ...]]]:
-    """Run every analysis on every trace; yield each result with its views."""
+    """Run every analysis on every trace; yield each result with the views of its analysis."""
     for trace in traces:
         for analysis in ANALYSES:
             with suppress(MissingDataError):
@@ -91,7 +91,8 @@ def test_every_declared_column_is_used(answers: list[tuple[Any, tuple[View, ...]
     for result, views in answers:
         used |= {name for _, table in tables_of(result) for name in table.columns}
         used |= {name for view in views for name in view.table(result).columns}
-    shares = {name for name in COLUMNS if name.endswith("_path_fraction")}  # classes off the path have none
+    # These columns occur only for the path classes that are on a critical path.
+    shares = {name for name in COLUMNS if name.endswith("_path_fraction")}
     assert set(COLUMNS) - used - shares == set()
     assert used - set(COLUMNS) == set()
 
@@ -104,7 +105,7 @@ def test_headings_of_printed_times_are_words(answers: list[tuple[Any, tuple[View
 
 
 def test_each_name_is_declared_once() -> None:
-    """No two groups declare the same column."""
+    """No column is declared twice, not even in two groups of columns."""
     names = [column.name for columns in GROUPS.values() for column in columns]
     assert sorted(names) == sorted(COLUMNS)
 
@@ -135,7 +136,7 @@ def test_sql_views_use_the_same_names() -> None:
 
 
 def test_undeclared_columns_get_heading_and_unit_from_their_names() -> None:
-    """For a column that only an SQL query defines, such as `my_gap_ns`, heading and unit follow from its name."""
+    """If only an SQL query defines a column, such as `my_gap_ns`, its name determines its heading and unit."""
     assert [
         (heading_of(name), unit_of(name)) for name in ("my_gap_ns", "my_fraction", "json_bytes", "gpu_work", "n")
     ] == [

@@ -67,7 +67,7 @@ def expect_same(remote: Trace, local: Trace) -> None:
 
 
 def test_a_folder_of_ranks_is_read_as_from_a_disk(store, job_url, job_folder) -> None:
-    """A folder in a store opens with the same ranks and skipped files as the local folder."""
+    """A folder in a store has the same ranks and the same skipped files as a local copy of the folder."""
     remote, local = holotrace.open_trace(job_url, cache=False), holotrace.open_trace(job_folder, cache=False)
     expect_same(remote, local)
     assert [Path(file.path).name for file in remote.skipped] == [Path(file.path).name for file in local.skipped]
@@ -128,7 +128,7 @@ def test_processes_write_one_job_at_once(store) -> None:
 
 
 def test_processes_that_write_the_same_ranks_do_not_mix(store) -> None:
-    """If two processes write the same ranks at once, one may be refused, but no rank mixes files of both processes."""
+    """If two processes write the same ranks, one may be refused, but all files of a rank come from one process."""
     counts = race(2, 2, same=True, address=f"{store.root}/race-same{{folder}}/job.store")
     assert counts["written: True"] + counts["written: refused"] == 4, counts
     assert not failed(counts), counts
@@ -147,7 +147,7 @@ def test_a_refused_user_gets_a_one_line_error(store, job_url, monkeypatch) -> No
 
 
 def secrets_of(environment: dict[str, str]) -> list[str]:
-    """Return the secrets among environment variables."""
+    """Return the parts of the environment variables' values that are secret."""
     return [
         part
         for name, value in environment.items()

@@ -135,7 +135,7 @@ def server_with_certificate(folder: Path, monkeypatch) -> ssl.SSLContext:
 
 
 def redirect(monkeypatch, host: str, port: int) -> None:
-    """Make connections from this process to `host` go to a port on this machine instead."""
+    """Redirect this process's connections to `host` to a port on this machine."""
     getaddrinfo = socket.getaddrinfo
 
     def resolve(name, *arguments, **options):

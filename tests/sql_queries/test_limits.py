@@ -135,7 +135,7 @@ main()
 
 @pytest.mark.parametrize("result_format", ["table", "csv", "json"])
 def test_results_of_every_type_are_printed(result_format, file) -> None:
-    """Infinite dates, intervals, blobs and unions are printed as a table, CSV and JSON."""
+    """Values of every DuckDB type, such as blobs and infinite dates, can be printed as a table, CSV or JSON."""
     result = CliRunner().invoke(app, ["sql", str(file), ALL_TYPES, "--format", result_format], catch_exceptions=False)
     assert result.exit_code == 0
     if result_format == "csv":
@@ -164,7 +164,7 @@ def test_results_of_every_type_are_written(ending, read, file, trace, tmp_path) 
 
 
 def test_common_types_are_kept(trace) -> None:
-    """Numbers, strings, times, lists and structs keep their types; maps become lists of pairs, and other types text."""
+    """Common types are kept, except that maps become lists of pairs, and intervals and enums become strings."""
     rows = holotrace.sql(
         trace,
         "SELECT 1.5::DECIMAL(4, 1) AS d, DATE '2024-02-29' AS day, TIMESTAMP '2024-02-29 12:00:00' AS at, "

@@ -40,7 +40,7 @@ def test_longest_kernels(job) -> None:
 
 
 def test_busy_devices(job) -> None:
-    """The query returns the windows and busy times of `temporal_breakdown`."""
+    """The query returns the same windows and busy times as `temporal_breakdown`."""
     rows = ask(job, "How busy each device was")
     expected = holotrace.temporal_breakdown(job).per_device.select(
         "rank", "device", "window_ns", (pl.col("computation_ns") + pl.col("non_computation_ns")).alias("busy_ns")
@@ -50,7 +50,7 @@ def test_busy_devices(job) -> None:
 
 
 def test_gaps(job) -> None:
-    """The query finds both gaps of a made-up trace; in the example job, its gaps add up to the idle time."""
+    """The query finds both gaps of a made-up trace; those it finds in the example job add up to the idle time."""
     built = TraceBuilder().kernel("a", start_us=0, duration_us=10).kernel("b", start_us=5, duration_us=2)
     built.operator("aten::late", start_us=20, duration_us=10).kernel("c", start_us=30, duration_us=5, launch_us=25)
     built.kernel("d", start_us=36, duration_us=1, launch_us=26)
@@ -72,7 +72,7 @@ def test_work_without_launch() -> None:
 
 
 def test_delays(job) -> None:
-    """The query returns the median and maximum launch delay of `launch_statistics`."""
+    """The query returns the same median and maximum launch delays as `launch_statistics`."""
     rows = ask(job, "Delay between launch and start")
     expected = holotrace.launch_statistics(job).per_rank
     assert rows["pieces"].to_list() == expected["kernel_count"].to_list()
@@ -82,7 +82,7 @@ def test_delays(job) -> None:
 
 
 def test_bytes_of_collectives(job) -> None:
-    """The query returns the calls and bytes of `distributed`."""
+    """The query returns the same numbers of calls and bytes as `distributed`."""
     rows = ask(job, "Bytes and time of each collective")
     expected = holotrace.distributed(job).per_operation
     assert sums(rows, ["rank", "collective"], ["call_count", "bytes"]) == sums(
@@ -92,7 +92,7 @@ def test_bytes_of_collectives(job) -> None:
 
 
 def test_slowest_step(job) -> None:
-    """The query returns the longest steps of `step_time`."""
+    """The query returns the five longest steps in the result of `step_time`."""
     rows = ask(job, "The slowest step")
     steps = holotrace.step_time(job).per_step.sort("duration_ns", "rank", "step", descending=[True, False, False])
     assert rows.rows() == steps.select("rank", "step", "duration_ns").head(5).rows()
@@ -109,7 +109,7 @@ def test_waits_of_ranks() -> None:
 
 
 def test_operators(job) -> None:
-    """The query returns the calls, device time and host time of `operators`."""
+    """The query returns the same numbers of calls, device times and host times as `operators`."""
     rows = ask(job, "GPU time by operator")
     columns = ["call_count", "device_self_ns", "host_self_ns"]
     expected = holotrace.operators(job).per_operator
@@ -126,7 +126,7 @@ def test_operators_of_kernels(job) -> None:
 
 
 def test_peak_of_memory(real_traces) -> None:
-    """The query returns the peaks of `memory_timeline` and their times."""
+    """The query returns the same memory peaks as `memory_timeline`, at the same times."""
     trace = holotrace.open_trace(real_traces / "ddp_gloo_4rank", cache=False, ranks=[0, 1])
     rows = ask(trace, "The peak of memory")
     expected = holotrace.memory_timeline(trace).per_device
@@ -171,7 +171,7 @@ def test_stored_tables() -> None:
 
 
 def test_every_query_of_the_page_is_tested() -> None:
-    """This module contains the heading of every query on the page."""
+    """For every query on the page, a test in this module uses the heading of the query."""
     source = Path(__file__).read_text(encoding="utf-8")
     assert len(QUERIES) >= 12
     assert [heading for heading in QUERIES if f', "{heading}")' not in source] == []

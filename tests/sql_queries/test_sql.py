@@ -39,21 +39,21 @@ def small_job() -> TraceBuilder:
 @pytest.mark.parametrize("view", VIEWS)
 @pytest.mark.parametrize("make", [gpu_job, cpu_job, TraceBuilder], ids=["gpu", "cpu", "empty"])
 def test_a_view_always_has_the_same_columns(view, make) -> None:
-    """A view has its declared columns and types, with and without rows."""
+    """A view has its declared columns and types, even if it has no rows."""
     rows = holotrace.sql(make().build(), f"FROM {view}")
     assert dict(rows.schema) == {"rank": pl.Int32(), **VIEWS[view].types}
 
 
 @pytest.mark.parametrize("table", TABLES)
 def test_every_stored_table_is_a_view(table) -> None:
-    """Each view `stored.…` has the columns that the table of this name has in a store."""
+    """Each view `stored.<table>` has the columns of the table `<table>` in a store."""
     rows = holotrace.sql(gpu_job().build(), f"FROM stored.{table}")
     assert dict(rows.schema) == {"rank": pl.Int32(), **parquet_types(table)}
 
 
 @pytest.mark.parametrize("name", REAL)
 def test_a_store_returns_the_same_rows_as_its_traces(name, real_traces, tmp_path) -> None:
-    """For real traces, every view has the same rows as for a store of the traces."""
+    """Every view returns the same rows for real traces as for a store written from them."""
     trace = holotrace.open_trace(real_traces / name, cache=False)
     holotrace.write_store(trace, tmp_path / "job.store")
     stored = holotrace.open_trace(tmp_path / "job.store")
@@ -146,7 +146,7 @@ class OnAnotherMachine(InProcessExecutor):
     """A worker that cannot see the temporary folder of the caller."""
 
     def submit(self, fn, /, *args, **kwargs) -> Future:
-        """Run the call while the temporary folder has another name."""
+        """Run the call; meanwhile, rename the temporary folder so that the call cannot find it."""
         (folder,) = Path(tempfile.gettempdir()).glob("holotrace-sql-*")
         folder.rename(folder.with_name("away"))
         try:

@@ -257,7 +257,7 @@ def everything_in(path: Path, reader: Any) -> list[object]:
 
 @pytest.fixture
 def column_by_column(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Read the columns of small files one by one, as is usual for large files."""
+    """Read small files column by column, as the library otherwise does only for large files."""
     monkeypatch.setattr(trace_file, "_FEW_EVENTS", 0)
 
 
@@ -601,10 +601,10 @@ def test_losing_the_race_uses_the_winners_entry(write_trace: WriteTrace, cache_f
     """If another process is first to add the entry, the slower process uses that entry and discards its own."""
 
     class SlowReader(KinetoReader):
-        """The real reader, but another reader adds the entry first."""
+        """The real reader, but before it reads a trace, another reader adds the entry to the cache."""
 
         def read(self, path: str, folder: Path | None, progress: Any) -> Reading:
-            """Let another reader add the entry, then read."""
+            """Let another reader add the entry, then read the trace."""
             TraceFile(path, KinetoReader()).table("events")
             return super().read(path, folder, progress)
 
@@ -625,7 +625,7 @@ def test_compressed_traces_are_identified_by_their_bytes(
 
 
 def test_columns_are_read_when_requested(write_trace: WriteTrace, open_file: OpenFile, cache_folder: Path) -> None:
-    """Another column of `events` can be read after the file of the table `memory` has been deleted."""
+    """Columns of `events` can still be read after the file of the table `memory` has been deleted."""
     path = write_trace("a.json", ["gemm"])
     file = open_file(path)
     file.table("events", ["start_ns"])

@@ -52,7 +52,7 @@ def is_first(rank_trace: RankTrace) -> object:
 
 
 def test_a_fact_is_computed_once_for_its_arguments(rank_trace) -> None:
-    """Calls with the same arguments, positional or by name, compute only once."""
+    """The result is computed only once for the same arguments, whether they are passed by position or by name."""
     assert (event_count(rank_trace), event_count(rank_trace), event_count(rank_trace, 3)) == (2, 2, 6)
     assert event_count(rank_trace, factor=4) == event_count(rank_trace, factor=4) == 8
     assert calls == [(0, 1), (0, 3), (0, 4)]
@@ -74,7 +74,10 @@ def test_forgetting_a_rank_drops_its_facts(rank_trace) -> None:
 
 
 def test_facts_that_depend_on_rules_are_computed_again_for_new_rules(rank_trace) -> None:
-    """After a new rule is added, the next call computes again; after its removal, calls return the first result."""
+    """After a kernel rule is added, the next call computes a new result.
+
+    After the rule is removed, calls return the result from before it was added.
+    """
     kernel_count(rank_trace)
     add_rule("gemm", "communication")
     kernel_count(rank_trace)

@@ -46,6 +46,6 @@ def test_the_record_keeps_every_field() -> None:
 
 @pytest.mark.parametrize(("severity", "is_clean"), [("repaired", False), ("dropped", False), ("note", True)])
 def test_notes_leave_a_file_clean(severity: str, *, is_clean: bool) -> None:
-    """A file with notes is clean; a file with repaired or dropped events is not."""
+    """`is_clean` is true for a file that has only notes, and false if events were repaired or dropped."""
     findings = [{"kind": "k", "severity": severity, "count": 1, "offsets": [], "example": ""}]
     assert Health.from_json(json.dumps(RECORD | {"findings": findings})).is_clean is is_clean

@@ -79,7 +79,10 @@ def test_each_rank_is_visited_once(trace: Trace) -> None:
 
 
 def test_missing_data_affects_only_its_own_plan(trace: Trace) -> None:
-    """A plan that lacks data on a rank, or when its ranks' results are combined, has no result; the other plans do."""
+    """A plan that raises MissingDataError has no result; all other plans still have one.
+
+    The error may come from the computation on one rank or from combining the results of the ranks.
+    """
     plans = {**PLANS, "uncombined": Plan(count, partial(total, error=MissingDataError("cannot combine")))}
     answers = run_together(trace, plans, IN_PROCESS)
     missing = {name: str(error) for name, error in answers.missing.items()}
@@ -89,7 +92,10 @@ def test_missing_data_affects_only_its_own_plan(trace: Trace) -> None:
 
 @pytest.mark.slow
 def test_a_rank_that_lacks_data_is_left_out_with_a_finding(trace: Trace) -> None:
-    """If a rank lacks data, a finding names it and the result covers the others; if all lack data, it is an error."""
+    """If a rank lacks data, the result covers the other ranks, and a finding gives the reason.
+
+    If all ranks lack data, MissingDataError is raised.
+    """
     plan = Plan(lacking, _with_findings)
     expected = _Found([1], ("rank 3 has none", "first"))
     assert run_together(trace, {"plan": plan}, IN_PROCESS).results == {"plan": expected}

@@ -1,4 +1,4 @@
-"""Despite many writers, kills and failing disks, every result is correct or is one clear error.
+"""With many writers, killed processes or failing disks, a result is either correct or a clear error.
 
 `scripts/store_trials.py` runs more trials.
 """
@@ -41,7 +41,7 @@ def test_processes_write_the_same_ranks_at_once() -> None:
 
 @pytest.mark.slow
 def test_processes_upload_the_same_ranks_at_once() -> None:
-    """If two processes upload the same ranks, one may be refused, but no rank mixes files of both processes."""
+    """If two processes upload the same ranks, one upload may be refused, but no rank has a mix of files from both processes."""
     counts = race(2, 2, same=True, address="local://{folder}/job.store")
     assert counts["written: True"] + counts["written: refused"] == 4, counts
     assert not failed(counts), counts

@@ -55,7 +55,7 @@ def is_named(name: str, rank_trace: RankTrace) -> npt.NDArray[np.bool_]:
 
 
 def is_late(rank_trace: RankTrace) -> npt.NDArray[np.bool_]:
-    """Select the events from 1 µs on."""
+    """Select the events that start at 1 µs or later."""
     return rank_trace.table("events", ["start_ns"])["start_ns"].to_numpy() >= 1_000
 
 
@@ -110,7 +110,7 @@ def test_texts_of_ids(rank_trace: RankTrace) -> None:
 
 
 def test_events_are_counted_by_kind(rank_trace: RankTrace) -> None:
-    """`event_counts` counts the events of a rank or a selection by kind, without kinds that do not occur."""
+    """`event_counts` counts the events of a rank or selection by kind; only kinds that occur are listed."""
     assert rank_trace.event_counts() == {EventKind.KERNEL: 4}
     assert rank_trace.where(functools.partial(is_named, "gemm")).event_counts() == {EventKind.KERNEL: 2}
     assert rank_trace.where(functools.partial(is_named, "none")).event_counts() == {}
@@ -191,7 +191,7 @@ def test_ranks_are_sorted(trace: Trace) -> None:
 
 
 def test_selecting_ranks(trace: Trace) -> None:
-    """`select` keeps the given ranks, or all for None, and the skipped files."""
+    """`select` keeps the given ranks and the list of skipped files; `select(None)` keeps all ranks."""
     assert trace.select(None) is trace
     chosen = trace.select([10, 1])
     assert list(chosen.ranks) == [1, 10]
@@ -313,7 +313,7 @@ def test_if_every_rank_fails_the_first_error_is_raised(trace: Trace, executor: E
 
 
 def test_least_recently_used_ranks_are_forgotten(trace: Trace, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Only ranks 3 and 10 fit the limit of events in memory; rank 1 is dropped, and read again when needed."""
+    """The limit on events in memory leaves room for only two ranks, so rank 1 is dropped and later read again."""
     monkeypatch.setattr("holotrace.store.trace._MOST_EVENTS_HELD", 25_000)
     before = trace.map(rank_and_count)
     assert [rank for rank, rank_trace in trace.ranks.items() if rank_trace.events_held] == [3, 10]
@@ -323,7 +323,10 @@ def test_least_recently_used_ranks_are_forgotten(trace: Trace, monkeypatch: pyte
 
 @pytest.mark.slow
 def test_a_worker_keeps_the_ranks_of_earlier_visits(trace: Trace) -> None:
-    """In the second `map`, the worker still has the ranks in memory; a trace that is opened again is read again."""
+    """During the second `map`, the worker still has the ranks of the first one in memory.
+
+    If the trace is opened again, the worker reads its ranks again.
+    """
     opened_again = Trace({rank: RankTrace(rank, rank_trace.file) for rank, rank_trace in trace.ranks.items()})
     with processes(1) as pool:
         assert trace.map(was_held, pool) == {1: False, 3: False, 10: False}

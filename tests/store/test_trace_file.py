@@ -59,7 +59,7 @@ def test_columns_have_the_requested_order(write_trace: WriteTrace, open_file: Op
 def test_events_have_the_requested_kinds_and_names(
     write_trace: WriteTrace, open_file: OpenFile, monkeypatch: pytest.MonkeyPatch, few_events: int, most_kept: int
 ) -> None:
-    """Selected events are the same whether all, some or none of the file's columns are in memory."""
+    """`events_of` returns the same events whether all, some or none of the file's columns are in memory."""
     monkeypatch.setattr(trace_file, "_FEW_EVENTS", few_events)
     monkeypatch.setattr(trace_file, "_MOST_KEPT_EVENTS", most_kept)
     file = open_file(write_trace("a.json", ["gemm", "relu"]))
@@ -87,7 +87,7 @@ def test_a_pickle_contains_no_data(
 ) -> None:
     """A pickled TraceFile has fewer than 1,000 bytes.
 
-    After unpickling in another working folder, it still opens the same file and still does not use the cache.
+    After it is unpickled in another working folder, the TraceFile still opens the same file without using the cache.
     """
     path = write_trace("a.json", [f"kernel {number}" for number in range(1_000)])
     monkeypatch.chdir(tmp_path)
@@ -101,7 +101,10 @@ def test_a_pickle_contains_no_data(
 
 
 def test_progress_counts_every_byte(write_trace: WriteTrace, open_file: OpenFile) -> None:
-    """Progress receives the file size, increments that add up to it, and a final call; for a cached file, no calls."""
+    """A progress display receives the file size, increments that add up to this size, and a final call.
+
+    If the file is in the cache, the display is not called.
+    """
     path = write_trace("a.json", ["gemm"])
     for _ in range(2):
         recorder = Recorder()

@@ -94,7 +94,7 @@ def test_work_of_zero_length_has_a_verdict() -> None:
 
 
 def test_partly_read_files_are_counted(tmp_path) -> None:
-    """A doubt in the summary says which of two files lost an event, and how many bytes were lost."""
+    """If one of two files lost an event, a doubt in the summary says which file, and how many bytes were lost."""
     first, _ = gpu_job().write(tmp_path)
     content = first.read_bytes()
     first.write_bytes(content.replace(b'"ts"', b'"no"', 1))

@@ -108,7 +108,9 @@ def is_begun(folder: Location) -> bool:
 
 
 def await_ranks(run: Writing, sources: Mapping[int, str]) -> None:
-    """Record which ranks a run will write, and from which files; until all are written, the store is unfinished.
+    """Record which ranks a run will write, and from which files.
+
+    The store is unfinished until all these ranks are written.
 
     Raises:
         OSError: the store cannot be written.
@@ -324,7 +326,7 @@ def _expect_writer(run: Writing, rank: int) -> None:
 
 
 def _write_tables(folder: Location, entry: Entry, opened: Callable[[Any], Any]) -> Iterator[tuple[str, StoredTable]]:
-    """Write the tables with rows and those in `ALWAYS_WRITTEN`; yield each table's name and the record of its file."""
+    """Write tables that have rows or are in `ALWAYS_WRITTEN`; yield each table's name and the record of its file."""
     health = Health.from_json(entry.health)
     strings = entry.tables.read("strings", ["text"])["text"].rechunk()
     for name in TABLES:

@@ -99,7 +99,7 @@ def rules_in_force() -> RulesInForce:
 
 
 def under_rules(rules: RulesInForce, function: Callable[[Argument], T], argument: Argument) -> T:
-    """Call a function with these rules instead of the rules added in this process; shipped rules always apply."""
+    """Call a function with `rules` instead of this process's added rules and rule files; shipped rules also apply."""
     token = _IN_FORCE.set(dict(rules))
     try:
         return function(argument)

@@ -45,7 +45,7 @@ def state_file(store: Location, rank: int) -> Location:
 
 
 def left_out_file(store: Location, path: str) -> Location:
-    """Return the file with the reason why the trace file at `path` was skipped."""
+    """Return the file that records why the trace file at `path` was skipped."""
     return store / LEFT_OUT_FOLDER / f"{hashlib.sha256(path.encode(errors='surrogatepass')).hexdigest()[:24]}.json"
 
 

@@ -72,7 +72,7 @@ class SkippedFile:
     """A file that was skipped.
 
     is_unreadable  whether the file looks like a trace but cannot be read
-    rank           rank of the file if another file of the same rank was opened instead, else None
+    rank           the rank, if another file of the same rank was opened instead; otherwise None
     """
 
     path: str
@@ -238,7 +238,7 @@ class RankTrace:
         return self._unselected
 
     def with_captures(self, source: CaptureSource | None) -> RankTrace:
-        """Return this rank with these captures of its graphs.
+        """Return this rank with `source` as the captures of its graphs; for None, return this rank unchanged.
 
         >>> from holotrace.testing import TraceBuilder
         >>> rank_trace = TraceBuilder().operator("aten::mm", start_us=0, duration_us=5).build().ranks[0]
@@ -379,7 +379,7 @@ class RankTrace:
         {<EventKind.KERNEL: 6>: 1}
         """
         selected = RankTrace(self.rank, self._file, (*self._selections, selection), self._capture_source)
-        selected._unselected = self.unselected  # so that facts about all events are not computed again
+        selected._unselected = self.unselected  # keeps the facts already computed about all events
         return selected
 
     def event_counts(self) -> dict[EventKind, int]:
@@ -472,9 +472,9 @@ Selection: TypeAlias = Callable[[RankTrace], npt.NDArray[np.bool_]]
 
 @runtime_checkable
 class DeviceSelection(Protocol):
-    """A selection that can be evaluated on device work alone.
+    """A selection that can filter device work without filtering all other events.
 
-    Many analyses need only device work; with such a selection, they do not have to load the other events.
+    Many analyses need only device work; with such a selection, they do not have to load all events.
     """
 
     def of_device_rows(self, rank_trace: RankTrace) -> npt.NDArray[np.bool_]:
@@ -621,7 +621,7 @@ class Trace:
                 future.cancel()
 
     def _error_of_rank(self, future: Future[Any]) -> Exception | None:
-        """Wait for a call. If it fails and the rank is to be skipped, return the error; raise all other errors."""
+        """Wait for a call. If the call fails and its rank can be skipped, return the error; raise all other errors."""
         try:
             future.result()
         except (*ABOUT_THE_QUESTION, *_THE_EXECUTOR_IS_GONE):

@@ -71,7 +71,7 @@ class TraceFile:
         progress: Progress = SILENT,
         base: str = "",
     ) -> None:
-        """Store the address of a file; a relative `path` is relative to `base`, by default the current folder."""
+        """Remember the address of a file; a relative `path` is relative to `base`, by default the current folder."""
         self.path = str(path)
         self._base = base or str(Path.cwd())
         self._reader = reader
@@ -114,7 +114,7 @@ class TraceFile:
             return memo.get(wanted)
 
     def events_of(self, kinds: Sequence[int], columns: Sequence[str], names: pl.Series | None = None) -> pl.DataFrame:
-        """Return columns of the events of these kinds and names, in file order; those of large files are not kept."""
+        """Return columns of the events of these kinds and names, in file order; in large files, do not keep the events."""
         wanted = known_columns("events", columns)
         if self._is_small:
             events = self._kept_events(tuple(kinds))
@@ -128,7 +128,7 @@ class TraceFile:
         return self._rebuilding(lambda tables: tables.read_events(wanted, kinds, names))
 
     def _kept_events(self, kinds: tuple[int, ...]) -> pl.DataFrame:
-        """Return all columns of the events of these kinds, kept in memory because dozens of tables derive from them."""
+        """Return all columns of the events of these kinds; keep them in memory, because dozens of tables need them."""
         with self._lock:
             if kinds not in self._events_of_kinds:
                 self._events_of_kinds[kinds] = of_kinds(self.table("events"), kinds)
@@ -157,9 +157,9 @@ class TraceFile:
 
     @contextmanager
     def borrowed(self) -> Iterator[Entry]:
-        """Yield the current content, without adding it to the cache; for callers that need the complete content once.
+        """Yield the current content, without adding it to the cache.
 
-        Files that are not in the cache are read into a temporary folder, which is removed afterwards.
+        This is meant for callers that need the complete content, but only once. Files that are not in the cache are read into a temporary folder, which is removed afterwards.
 
         Raises:
             NotATraceError, UnreadableTraceError: the file is not a trace or cannot be read, or the temporary folder is
@@ -181,7 +181,9 @@ class TraceFile:
             yield Entry(reading.header, reading.health, reading.content_hash, tables, stamp=stamp)
 
     def is_still(self, stamp: Stamp, content_hash: str) -> bool:
-        """Return whether the file is unchanged since `stamp` was taken, when its bytes had the hash `content_hash`.
+        """Return whether the file is unchanged since `stamp` was taken.
+
+        At that time, its bytes had the hash `content_hash`.
 
         Raises:
             UnreadableTraceError: the file cannot be read.

@@ -12,10 +12,10 @@ STEP_US = 1_000
 def small_job() -> Trace:
     """Return a job with two data-parallel ranks, of which rank 1 is late.
 
-    Each step lasts 1,000 µs. Counted from its start, a rank's device copies a batch from 10 to 60 µs, multiplies
-    matrices from 100 µs on, applies relu, and reduces the gradients with the other rank until 780 µs. The host waits
-    for the device from 200 to 785 µs. The multiplication takes 300 µs on rank 0 and 500 µs on rank 1, so rank 0 waits
-    200 µs in the all-reduce.
+    Each step lasts 1,000 µs; all times below are counted from the start of the step. The device of each rank copies a
+    batch from 10 to 60 µs, multiplies matrices from 100 µs on, applies relu, and reduces the gradients with the other
+    rank until 780 µs. The host waits for the device from 200 to 785 µs. The multiplication takes 300 µs on rank 0 and
+    500 µs on rank 1, so rank 0 waits 200 µs in the all-reduce.
 
     >>> from holotrace.testing import small_job
     >>> small_job()

@@ -51,7 +51,7 @@ CATEGORIES = (
 
 _LARGEST_INT64 = 2**63 - 1
 _LARGEST_UINT64 = 2**64 - 1
-# Even with the base time and a duration added, the time is less than 2**62 ns; the reader drops events that end later.
+# Events end before 2**62 ns even after their base time and duration are added; the reader drops events that end later.
 _LATEST_NS = 2_800_000_000_000_000_000
 _LONGEST_NS = 2**52  # the reader drops longer events, so sums of durations fit into 64 bits
 
@@ -99,7 +99,7 @@ class _Layout:
 def interval_arrays(*, max_size: int = 25, latest: int = 40) -> st.SearchStrategy[tuple[Int64Array, Int64Array]]:
     """Return half-open intervals in any order, as arrays of starts and ends; a few have zero or negative length.
 
-    Times are small, so intervals often touch and overlap, and tests can represent them as sets of single nanoseconds.
+    Times are small, so intervals often touch and overlap, and a test can represent an interval as a set of nanoseconds.
     """
     pairs = st.lists(st.tuples(st.integers(-latest, latest), st.integers(-2, latest // 2)), max_size=max_size)
     return pairs.map(_as_arrays)
@@ -147,7 +147,7 @@ def trace_documents(draw: st.DrawFn, *, max_events: int = 8) -> bytes:
 
     Keys are in any order. Header keys precede or follow the events, or the file is only the list of events.
     Times are whole, decimal, exponent or quoted numbers. Names contain any characters, escaped or not. Ids may use all 64 bits.
-    Args may be known, unknown, nested or missing.
+    Args may be nested or missing, and may have keys that the reader does not know.
     """
     layout = draw(_layouts())
     number = draw(st.sampled_from(_NUMBER_STYLES))

@@ -1,8 +1,8 @@
 """The work of one training step of a transformer on H100 GPUs with PyTorch's data parallelism.
 
-The names, launch shapes and relative durations of kernels are those of bfloat16 training with 2,048 tokens and a width
-of 4,096. A step copies a batch to the device, clears gradients, and runs the forward and backward pass. During the
-backward pass of each layer, the gradients of the layer above are reduced over all ranks. Then the step updates the
+The kernels have the names, launch configurations and relative durations of bfloat16 training with 2,048 tokens and a
+width of 4,096. A step copies a batch to the device, clears gradients, and runs the forward and backward pass. During
+the backward pass of each layer, the gradients of the layer above are reduced over all ranks. Then the step updates the
 parameters, gathers them from the ranks on the same host, and copies the loss to the host.
 """
 

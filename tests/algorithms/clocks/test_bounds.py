@@ -29,7 +29,7 @@ def met(times):
 
 
 def test_one_meeting_bounds_the_offset_by_its_starts_and_ends() -> None:
-    """The operation cannot end on one rank before it starts on the other, so the clocks differ by -125 to 30."""
+    """No operation ends on one rank before it starts on the other, so clock 1 is at most 30 behind or 125 ahead."""
     bounds = clock_bounds(*met([(0, 130, 100, 125)]), LIMITS)
 
     low, high = bounds.between(np.array([1, 1]), np.array([100.0, 125.0]))
@@ -86,7 +86,7 @@ def meetings(draw):
 
 @given(meetings())
 def test_bounds_contain_the_truth_and_no_more_than_lines_allow(drawn) -> None:
-    """At each knot, the bounds contain the true line and equal the extremes of all lines that fit the operations."""
+    """At each knot, the true line is within the bounds, which are the extremes of all lines that fit the operations."""
     offset, drift, times = drawn
     starts, ends = met(times)
     bounds = clock_bounds(starts, ends, LIMITS)
@@ -102,7 +102,7 @@ def test_bounds_contain_the_truth_and_no_more_than_lines_allow(drawn) -> None:
 
 
 def extremes(times, knots):
-    """Return the largest and smallest value at each knot over all lines that fit."""
+    """Return the largest and the smallest value at each knot, among all lines that fit the operations."""
     upper = [(start1, end0 - start1) for _, end0, start1, _ in times]
     lower = [(end1, start0 - end1) for start0, _, _, end1 in times]
     lines = [

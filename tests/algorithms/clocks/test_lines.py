@@ -40,7 +40,7 @@ def test_one_late_end_does_not_move_the_line() -> None:
 
 
 def test_operations_that_end_together_lead_before_others() -> None:
-    """Clocks 1 and 2 are compared by an operation that ends on both at once; a message from 0 to 2 is not used."""
+    """Clocks 1 and 2 are compared by an operation that ends on both at once; the message from clock 0 is not used."""
     together = readings_of({0: 5, 1: 5}, {1: 10, 2: 10})
     message = readings_of({0: 20, 2: 90}, is_together=False)
     operation = np.concatenate([together.operation, message.operation + 2])

@@ -16,7 +16,7 @@ NODES = 4
 
 @st.composite
 def shares(draw):
-    """Return how four nodes divide their amounts among earlier nodes and three final targets."""
+    """Return random shares, by which four nodes divide their amounts among earlier nodes and three final targets."""
     rows = [
         draw(st.lists(st.tuples(st.integers(-3, node - 1), st.integers(0, 9)), max_size=4)) for node in range(NODES)
     ]
@@ -49,7 +49,7 @@ def exact(known: Shares, given_amounts: list[tuple[int, int, int]]) -> dict[tupl
 
 @given(shares(), amounts)
 def test_amounts_add_up_and_are_right_to_a_few_units(known, given_amounts):
-    """For each label, the amounts add up exactly; each single amount is off by at most a few units."""
+    """For each label, the passed-on amounts add up to the given ones; each amount is off by at most a few units."""
     columns = (np.array([row[part] for row in given_amounts], np.int64) for part in range(3))
     arrived = pass_on(known, *columns)
 
@@ -61,6 +61,6 @@ def test_amounts_add_up_and_are_right_to_a_few_units(known, given_amounts):
 
 
 def test_nodes_pass_on_only_to_earlier_nodes():
-    """A node that passes a share to itself raises an error."""
+    """If a node passes a share of its amount to itself, a ValueError is raised."""
     with pytest.raises(ValueError, match="cycle"):
         pass_on(Shares(np.array([0, 1]), np.array([0]), np.array([1])), *(np.empty(0, np.int64),) * 3)

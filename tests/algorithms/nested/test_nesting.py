@@ -64,7 +64,7 @@ def test_of_equal_intervals_the_earlier_row_is_the_outer_one():
 
 
 def test_columns_have_equal_lengths_and_parents_exist():
-    """A ValueError is raised for two starts with one end, and for a parent row that does not exist."""
+    """A ValueError is raised if there are two starts but only one end, or if a parent row does not exist."""
     with pytest.raises(ValueError, match="differ in length"):
         nesting(np.array([0, 0]), np.array([1, 2]), np.array([3]))
     with pytest.raises(ValueError, match="row 7"):

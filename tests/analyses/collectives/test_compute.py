@@ -46,7 +46,7 @@ def test_bandwidths_are_those_of_nccl_tests() -> None:
 
 
 def test_a_late_rank_makes_collectives_skew_bound() -> None:
-    """Rank 0 waits 900 µs for rank 1, then both transfer for 100 µs, so 900 of 1,100 µs in collectives are waiting."""
+    """Rank 0 waits 900 µs for rank 1, then both transfer for 100 µs, so 900 of 1,100 µs are waiting time."""
     row = collectives(one_host(late_us=900).build()).per_collective.row(0, named=True)
 
     assert (row["instance_count"], row["wait_ns"], row["collective_ns"]) == (3, 3 * 900_000, 3 * 1_100_000)
@@ -59,7 +59,7 @@ def test_a_late_rank_makes_collectives_skew_bound() -> None:
     [(10, 3, "transfer-bound"), (300, 3, "mixed"), (900, 3, "skew-bound"), (900, 2, "inconclusive")],
 )
 def test_the_share_of_waiting_gives_the_verdict(late_us: float, count: int, verdict: str) -> None:
-    """The verdict changes at waiting fractions of 25 % and 75 %; two instances are too few for a verdict."""
+    """The verdict changes if waiting takes 25 % or 75 % of the time; two collectives are too few for a verdict."""
     assert collectives(one_host(count, late_us=late_us).build()).per_collective["verdict"].to_list() == [verdict]
 
 
@@ -144,7 +144,7 @@ def test_steps_choose_collectives() -> None:
 
 
 def test_sends_are_pairs() -> None:
-    """Rank 0 sends 1 MiB to rank 1 twice; each time rank 1 waits 200 µs, and the transfer takes 50 µs."""
+    """Rank 0 sends 1 MiB to rank 1 twice; each time, rank 1 waits 200 µs, then the transfer takes 50 µs."""
     builder = TraceBuilder()
     for number in (1, 2):
         ends = {"Src Rank": 0, "Dst Rank": 1}

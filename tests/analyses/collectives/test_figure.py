@@ -94,7 +94,7 @@ def test_more_than_ten_thousand_pairs_are_drawn_by_host() -> None:
 
 
 def test_pairs_are_a_further_figure_only_if_there_are_any() -> None:
-    """With sends, there is a further figure `pairs`; without sends, there is none."""
+    """If ranks send to each other, there is an additional figure, `pairs`; otherwise, there is none."""
     assert list(further_figures_of("collectives", _pairs(2))) == ["pairs"]
     assert further_figures_of("collectives", _result(late_rank())) == {}
     assert further_figures_of("idle_time", None) == {}

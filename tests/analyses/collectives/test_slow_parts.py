@@ -127,10 +127,10 @@ def _job_with_a_slow_group(**called: str) -> Trace:
 
 
 def _random_job(seed: int, planted: str) -> tuple[pl.DataFrame, set[tuple[str, str]]]:
-    """Return sends between 4 to 64 hosts, and the slow link or host, if there is one.
+    """Return the sends of a job with 4 to 64 hosts, and the slow link or host if there is one.
 
-    Send times on a link vary by up to 15 %, and 3 % of the sends take 2 to 10 times as long. On a slow link or host,
-    sends take 1.5 to 4 times as long.
+    The standard deviation of the send times is 1 to 15 %, and 3 % of the sends take 2 to 10 times as long. On a slow
+    link or host, sends take 1.5 to 4 times as long.
     """
     generator = np.random.default_rng(seed)
     host_count = int(generator.integers(4, 65))

@@ -21,7 +21,7 @@ def trace(gemm_us: int, loader_us: int = 5, name: str = "aten::mm") -> TraceBuil
 
 
 def test_the_largest_change_comes_first_with_its_self_time() -> None:
-    """Bars rise from 10 to 30 µs (both gemms), 5 to 15 (a kernel without a launch) and 5 to 6 (data loading)."""
+    """Times rise from 10 to 30 µs (two gemms), 5 to 15 (a kernel without a launch) and 5 to 6 (data loading)."""
     figure = plot_compare_operators(compare_operators(trace(5).build(), trace(15, loader_us=6).build()))
 
     assert [note.text for note in figure.layout.annotations] == [

@@ -56,7 +56,7 @@ def python_function(builder: TraceBuilder, name: str, *, start_us: float, durati
 
 
 def late_rank_1() -> TraceBuilder:
-    """Return a job: rank 1 computes until 60 µs, an all-reduce ends at 70 µs, and an operator of rank 0 at 90 µs."""
+    """Return a job: rank 1 computes until 60 µs, an all-reduce runs until 70 µs, then rank 0 computes until 90 µs."""
     builder = on_one_host(0, 1)
     for rank, busy_us, end_us in ((0, 20, 90), (1, 55, 72)):
         builder.rank(rank).step(1, 0, end_us, rank=rank)
@@ -220,7 +220,7 @@ def test_time_before_a_rank_recorded_is_unknown() -> None:
 
 
 def test_the_job_takes_the_last_step_but_one_that_all_ranks_recorded() -> None:
-    """Rank 1 recorded only steps 1 and 2, so of the steps that all ranks recorded, the second-to-last is step 1."""
+    """Rank 1 recorded only steps 1 and 2. The second-to-last step that all ranks recorded is therefore step 1."""
     builder = on_one_host(0, 1)
     for rank, last in ((0, 3), (1, 2)):
         builder.rank(rank)
@@ -255,7 +255,7 @@ def test_an_instance_that_a_rank_lacks_is_an_error() -> None:
 
 @pytest.fixture(scope="module")
 def straggling(tmp_path_factory: pytest.TempPathFactory) -> Trace:
-    """Return a simulated job of four ranks on two hosts; in each step, rank 3 computes 1.5 ms longer than others."""
+    """Return a simulated job of four ranks on two hosts; rank 3 computes 1.5 ms longer per step than the others."""
     folder = tmp_path_factory.mktemp("job")
     write_job(folder, ranks=4, steps=3, layers=2, ranks_per_host=2)
     return open_trace(folder, cache=False)
@@ -269,7 +269,7 @@ def test_a_simulated_straggler_is_on_the_path(straggling: Trace) -> None:
 
 
 def test_windows_may_be_annotations_steps_and_times(straggling: Trace) -> None:
-    """The window can be one step, two steps or the whole recording; each path is longer than the previous one."""
+    """The window can be one step, two steps or the whole recording; a larger window never has a shorter path."""
     lengths = [
         across(straggling, segment_limit=10**9, **options).steps["duration_ns"][0]
         for options in ({}, {"instance": (10, 11)}, {"annotation": ""})
@@ -331,7 +331,7 @@ def jobs(draw: st.DrawFn) -> TraceBuilder:
 @settings(max_examples=12, deadline=None)
 @given(jobs())
 def test_every_path_is_as_long_as_the_step(builder: TraceBuilder) -> None:
-    """Even with wrong clocks, the segments fill the step without gaps, and no slack is negative."""
+    """Even if the hosts' clocks differ, the segments fill the step without gaps, and no slack is negative."""
     result = critical_path(builder.build(), across_ranks=True, segment_limit=10**9)
     assert result.path["duration_ns"].sum() == result.steps["duration_ns"][0]
     assert result.path["start_ns"].to_list()[1:] == result.path["end_ns"].to_list()[:-1]

@@ -111,7 +111,7 @@ def waits(stream: int, record: int) -> dict[str, int]:
 
 
 def joined_streams() -> TraceBuilder:
-    """Return a trace in which stream 20 is idle from 45 to 108 µs, as it waits for stream 7, busy until 105 µs."""
+    """Return a trace: stream 7 is busy until 105 µs; stream 20 waits for it and is idle from 45 to 108 µs."""
     return (
         TraceBuilder()
         .step(1, 0, 30)
@@ -295,7 +295,10 @@ def test_a_blocking_copy_is_on_the_path() -> None:
 
 
 def test_data_loading_is_recognised_by_name() -> None:
-    """By default, a DataLoader range and its operators belong to data loading; `data_loading` sets other patterns."""
+    """By default, a DataLoader range and its operators belong to data loading.
+
+    The option `data_loading` replaces the default name patterns.
+    """
     builder = (
         TraceBuilder()
         .step(1, 0, 50)
@@ -431,7 +434,7 @@ def test_a_first_kernel_that_begins_at_once_has_a_launch_delay() -> None:
 
 
 def test_a_stream_that_was_recorded_before_the_window_is_known_to_be_idle() -> None:
-    """A kernel 5 ms earlier shows that no unrecorded work kept the stream busy, so the delay is a launch delay."""
+    """The stream ran a kernel 5 ms earlier, so no unrecorded work kept it busy, and the delay is a launch delay."""
     builder = TraceBuilder().kernel("earlier", start_us=5, duration_us=1, launch_us=2).step(1, 5_000, 500)
     builder.kernel("late", start_us=5_400, duration_us=200, launch_us=5_010)
 
@@ -512,7 +515,7 @@ def test_every_rank_has_its_path() -> None:
 
 
 def test_an_empty_rank_has_a_finding_instead_of_rows() -> None:
-    """Rank 1 has no events, so a finding replaces its row; all other ranks share another finding."""
+    """Rank 1 has no events, so it has a finding instead of a row; another finding covers all other ranks."""
     builder = TraceBuilder()
     for rank in range(12):
         builder.rank(rank)
@@ -587,7 +590,7 @@ def assert_accounts_for_its_window(path_graph: PathGraph) -> None:
 
 @st.composite
 def jobs(draw: st.DrawFn) -> TraceBuilder:
-    """Draw traces with overlapping ranges and kernels, waits, copies, and kernels that start before their launch."""
+    """Generate traces: overlapping ranges and kernels, waits, copies and kernels that start before their launch."""
     builder = TraceBuilder().step(0, 0, draw(st.integers(1, 60)))
     times = st.tuples(st.integers(0, 60), st.integers(0, 25))
     for correlation in range(1, draw(st.integers(0, 8))):
@@ -675,7 +678,7 @@ _WORKING_KINDS = (EventKind.CPU_OP, *DEVICE_WORK_KINDS)
 def test_every_real_trace_with_operators_or_kernels_has_a_path(real_traces) -> None:
     """Each rank has a path for a step and a path for the whole recording.
 
-    Replaying the dependency graph takes at most 1 % longer than the recorded time.
+    The duration that a replay of the dependency graph predicts is at most 1 % longer than the window.
     """
     count = 0
     for rank_trace in _all_ranks(real_traces):
@@ -695,7 +698,10 @@ def test_every_real_trace_with_operators_or_kernels_has_a_path(real_traces) -> N
 
 
 def test_a_real_trace_without_synchronisation_events_says_so(real_traces) -> None:
-    """`diff/control` lacks synchronisation events, and a finding says so; `critical_path/event_sync` has them."""
+    """`diff/control` has no synchronisation events, and a finding says so.
+
+    `critical_path/event_sync` has such events and no such finding.
+    """
     without = critical_path(opened(real_traces / "diff" / "control"))
     with_events = critical_path(opened(real_traces / "critical_path" / "event_sync"))
 

@@ -138,7 +138,7 @@ def test_a_job_without_counters_says_what_to_record() -> None:
 
 
 def test_launches_and_operators_equal_those_of_hta(real_traces: Path, goldens: Path) -> None:
-    """For AlexNet, the launch, operator stack and FLOP of each kernel equal HTA's."""
+    """For AlexNet, each kernel has the same launch, operator stack and FLOP as in HTA's output."""
     result = cupti_counters(opened(real_traces / "cupti"))
     theirs = pl.read_csv(goldens / "hta" / "cupti_profiler" / "get_cupti_counter_data_with_operators.0.csv.gz")
     ours = result.per_kernel

@@ -21,7 +21,7 @@ def counted(flop: float) -> TraceBuilder:
     ("flop", "shown", "unit"), [(3.0, 3.0, "(FLOP)"), (5e9, 5.0, "(GFLOP)"), (2e15, 2.0, "(PFLOP)")]
 )
 def test_operations_are_shown_in_a_fitting_unit(flop, shown, unit) -> None:
-    """The axis uses FLOP, GFLOP or PFLOP, depending on the value; each row is an outermost operator."""
+    """The axis uses FLOP, GFLOP or PFLOP, depending on the value. Each outermost operator has one row."""
     figure = plot_cupti_counters(cupti_counters(counted(flop).build()))
     assert list(figure.data[0].x) == [shown]
     assert figure.layout.xaxis.title.text.endswith(unit)

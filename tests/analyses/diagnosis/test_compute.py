@@ -19,7 +19,7 @@ EXAMPLES = Path(__file__).parents[3] / "examples" / "gpu" / "traces"
 
 
 def loading_job(*, hidden: bool = False) -> holotrace.Trace:
-    """Return three steps of 100 µs in which the host loads data for 40 µs, during a kernel if `hidden`."""
+    """Return three steps of 100 µs in which the host loads data for 40 µs; if `hidden`, a kernel runs meanwhile."""
     trace = TraceBuilder()
     for number in range(3):
         begin = 100 * number
@@ -107,7 +107,7 @@ def test_a_function_that_sleeps_is_named_with_its_line() -> None:
 
 @pytest.mark.parametrize("name", ["triton", "amd_mi250"])
 def test_the_findings_of_recorded_jobs_fit_into_the_step(name: str) -> None:
-    """The findings together claim at most the length of the step."""
+    """For two recorded jobs, the findings together claim at most the length of the step."""
     assert_fits(TRACES / name)
 
 

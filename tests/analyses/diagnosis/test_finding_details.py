@@ -36,7 +36,7 @@ def test_findings_that_are_part_of_others_are_their_effects(result) -> None:
 
 
 def test_the_ranks_are_those_of_the_evidence(result) -> None:
-    """Rank 1 is 200 µs late per step; this costs rank 0, which waits, and rank 1 itself 200 µs each."""
+    """Rank 1 is 200 µs late per step, which costs each rank 200 µs, including rank 0, which waits for rank 1."""
     assert of_rule(result, "late_rank").ranks == ((0, 200_000), (1, 200_000))
 
 
@@ -65,7 +65,7 @@ def test_keys_differ(result) -> None:
 
 @pytest.mark.slow
 def test_the_line_comes_before_the_kernel() -> None:
-    """The finding about the sleeping rank has its source line as its only location."""
+    """The finding about the rank that sleeps has a single location: the source line."""
     known = holotrace.diagnosis(holotrace.open_trace(TRACES / "ddp_gloo_4rank", cache=False))
 
     assert of_rule(known, "late_rank").places == (("line", "ddp.py(35): main"),)

@@ -15,7 +15,7 @@ _STEP_NS = 1_000_000.0
 
 
 def _evidence(exposed_ns: float) -> JobEvidence:
-    """Return the evidence of two ranks that have no findings about a single rank."""
+    """Return the evidence of a job with two ranks, neither of which has findings of its own."""
     numbers = RankNumbers(
         has_steps=True,
         step_count=3,
@@ -61,7 +61,10 @@ def test_a_finding_that_is_not_shown_takes_no_time() -> None:
 
 
 def test_a_finding_that_only_small_ones_would_hide_is_shown() -> None:
-    """4 % of the step is exposed communication; two findings of 1.5 % are not shown, so the third keeps its 2.5 %."""
+    """The third finding claims its full 2.5 % of the step, as the first two (1.5 % each) are too small to be shown.
+
+    In total, 4 % of the step is exposed communication.
+    """
     first = _rule("first", 0, 15_000)
     rules = (first, replace(first, name="again"), _rule("second", 1, 25_000))
     assert _stakes(*rules, exposed_ns=40_000) == {"second": 25_000}

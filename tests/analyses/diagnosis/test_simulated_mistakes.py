@@ -133,7 +133,7 @@ LONG = {
 
 @pytest.mark.parametrize("rule", slow_except(MISTAKES, MISTAKES.keys() - LONG))
 def test_each_rule_finds_its_mistake(rule, tmp_path):
-    """For a simulated job with one mistake, the matching rule reports a finding of its own, not merged into another one."""
+    """For a simulated job with one mistake, the rule for it reports a finding that is not part of another finding."""
     assert rule in rules_of(MISTAKES[rule], tmp_path, only_first=rule == "exposed_on_one_rank")
 
 
@@ -169,7 +169,7 @@ def test_a_healthy_job_has_no_findings(name, tmp_path):
 def test_streams_that_hand_results_over_at_each_turn_are_not_in_turn_by_mistake(tmp_path):
     """Two streams take turns because each kernel needs the result of the previous kernel.
 
-    The turns are not reported, only the small grids of the kernels.
+    Because this is necessary, the only finding is about the small grids of the kernels.
     """
     assert set(rules_of(BUSY.with_remedy("dependent_branches", MS), tmp_path)) == {"small_grid"}
 

@@ -150,7 +150,7 @@ def test_the_columns_and_their_types() -> None:
 
 
 def test_means_are_over_the_steps() -> None:
-    """Means cover only the two steps; a collective outside of them is in a separate row whose step is null."""
+    """Means cover only the two steps; a collective outside the steps has its own row, in which the step is null."""
     builder = TraceBuilder().step(1, 0, 10).step(2, 10, 30).annotation("gloo:barrier", start_us=50, duration_us=4)
     result = distributed(builder.build())
     assert result.per_rank.select("step_count", "mean_step_ns", "mean_collective_ns").rows() == [(2, 20_000.0, 0.0)]
@@ -183,7 +183,7 @@ def test_groups_in_another_order_are_matched_by_group_and_sequence() -> None:
 
 
 def test_collectives_of_one_rank_are_not_divided() -> None:
-    """The times of an all-reduce on only one rank and of a send to an unknown rank count as unmatched."""
+    """An all-reduce on only one rank and a send to an unknown rank have no counterpart, so their time is unmatched."""
     builder = two_ranks().rank(0).collective(start_us=85, duration_us=5)
     builder.collective("send", start_us=92, duration_us=3)
     result = distributed(builder.build())
@@ -224,7 +224,10 @@ def test_without_kernels_a_rank_computes_in_its_operators() -> None:
 
 
 def test_the_tree_of_devices() -> None:
-    """Each device has a row with its host, process and properties; rank 1 has no device; rank 2's host is unknown."""
+    """Each device has a row with its host, process and properties; rank 1 has a row, too, although it has no device.
+
+    The host of rank 2 is unknown.
+    """
     gpu = {"id": 0, "name": "GPU-A", "totalGlobalMem": 1_000, "computeMajor": 8, "computeMinor": 6}
     builder = TraceBuilder().header(host_name="node-a", deviceProperties=[gpu]).kernel("k", start_us=0, duration_us=1)
     builder.operator("aten::mm", start_us=0, duration_us=1)
@@ -240,7 +243,7 @@ def test_the_tree_of_devices() -> None:
 def test_a_file_name_gives_the_host_only_with_the_right_process(tmp_path) -> None:
     """A file name `<host>_<pid>` gives the host only if the events have this pid.
 
-    With `compat`, any number in this position is accepted as the pid.
+    With `compat`, any number after the last underscore of `<host>_<pid>` is accepted as the pid.
     """
     text = TraceBuilder().operator("aten::mm", start_us=0, duration_us=1).json()
     for name in ("node_a_1000.1694128201545.pt.trace.json", "worker0_step_12.pt.trace.json"):

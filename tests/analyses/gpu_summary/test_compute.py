@@ -78,7 +78,7 @@ def test_the_metrics_over_time() -> None:
 
 
 def test_parts_begin_and_end_exactly_with_the_steps() -> None:
-    """The boundaries of the parts are exact nanoseconds, not doubles, which at this size are 256 ns apart."""
+    """The boundaries of the parts are exact to 1 ns; as doubles, they would be rounded to multiples of 256 ns."""
     base = 1_795_209_476_000_000_899
     builder = TraceBuilder(base_time_ns=base).step(1, 0, 100).kernel("k", start_us=0, duration_us=1)
 
@@ -135,7 +135,7 @@ def test_kernels_with_unknown_cores_count_neither_as_tensor_nor_as_ordinary() ->
 
 
 def test_kernels_of_unknown_shape_do_not_count_as_empty() -> None:
-    """Launch shapes are known for 20 of 80 busy µs; the SM efficiency in these 20 µs, 75 %, is assumed for the rest."""
+    """Launch shapes are known for 20 of 80 busy µs; their SM efficiency, 75 %, is also assumed for the other 60 µs."""
     builder = TraceBuilder().step(1, 0, 100).kernel("known", start_us=0, duration_us=40, args=shape(0.75, 30))
     builder.kernel("of a graph", start_us=20, duration_us=60, stream=8)
 
@@ -169,7 +169,7 @@ def test_with_compat_an_unknown_shape_is_an_empty_one() -> None:
 
 
 def test_a_known_shape_beside_an_unknown_one_does_not_count() -> None:
-    """Whenever the kernel with a known shape runs, so does one with an unknown shape, so SM efficiency is unknown."""
+    """The kernel with a known shape always overlaps one with an unknown shape, so SM efficiency is unknown."""
     builder = TraceBuilder().step(1, 0, 100).kernel("of a graph", start_us=0, duration_us=60)
     builder.kernel("known", start_us=10, duration_us=40, stream=8, args=shape(0.75, 30))
 
@@ -192,7 +192,7 @@ def test_the_graphs_of_a_real_server(real_traces) -> None:
 def test_on_amd_shapes_come_from_the_launch() -> None:
     """ROCm records the launch shape with the launch call.
 
-    The unit of the grid is blocks, but for hipExtModuleLaunchKernel it is threads.
+    The grid is given in threads for hipExtModuleLaunchKernel and in blocks for hipLaunchKernel.
     """
     device = {"id": 0, "name": "AMD", "numSms": 104, "maxThreadsPerMultiprocessor": 2048}
     builder = TraceBuilder().header(deviceProperties=[device])
@@ -237,14 +237,14 @@ def test_missing_kernels_and_zero_parts_are_errors() -> None:
 
 
 def test_kernels_of_two_streams_add_before_the_limit(goldens, real_traces) -> None:
-    """Blocks per SM of overlapping kernels are added up and then limited to 1; the result is 0.31, as in the plugin."""
+    """Blocks per SM of overlapping kernels are added up, then limited to 1, as in the TensorBoard plugin."""
     trace = case("tb_edge/overlapping_kernels_two_streams_sm_eff", goldens, real_traces).trace
 
     assert gpu_summary(trace).per_device["sm_efficiency_fraction"].to_list() == [pytest.approx(0.31)]
 
 
 def test_the_matrix_cores_of_a_real_amd_trace(goldens, real_traces) -> None:
-    """Two kernels (Cijk_…_MI16x16x1) use matrix cores, for 27 % of all kernel time; the plugin reports 0 %."""
+    """Two kernels (Cijk_…_MI16x16x1) use matrix cores, for 27 % of kernel time; the TensorBoard plugin reports 0 %."""
     trace = case("tb/hta_amd_mi250/worker0@default", goldens, real_traces).trace
 
     assert gpu_summary(trace).per_device["tensor_core_fraction"].to_list() == [pytest.approx(0.2727, abs=1e-4)]

@@ -94,7 +94,7 @@ def test_work_launched_before_the_gap_waited_for_the_kernel_or_for_something_els
 
 
 def test_the_threshold_measures_the_wait_from_the_launch_on() -> None:
-    """A launch is 20 µs before the end of a 100 µs gap; these 20 µs are below the threshold, hence `kernel_wait`."""
+    """A launch is 20 µs before the end of a 100 µs gap; 20 µs are below the threshold, so they are `kernel_wait`."""
     builder = (
         TraceBuilder()
         .kernel("a", start_us=0, duration_us=10, launch_us=-5)
@@ -116,7 +116,7 @@ def test_a_launch_after_the_start_leaves_no_negative_wait() -> None:
 
 
 def test_without_a_known_launch_nothing_is_blamed_on_the_host() -> None:
-    """If launches are unknown, a gap of 5 µs is `kernel_wait` and a gap of 500 µs is `other`; no gap is `host_wait`."""
+    """If launches are unknown, a gap of 5 µs is `kernel_wait` and a gap of 500 µs is `other`, never `host_wait`."""
     builder = TraceBuilder()
     for start in (0, 6, 507):
         builder.kernel("k", start_us=start, duration_us=1)
@@ -125,7 +125,7 @@ def test_without_a_known_launch_nothing_is_blamed_on_the_host() -> None:
 
 
 def test_overlapping_work_leaves_no_gap_and_hides_those_inside() -> None:
-    """A short kernel runs during a kernel of 100 µs; the gap starts when the long kernel ends, so it is 10 µs."""
+    """A short kernel runs during a long one; the only gap starts when the long kernel ends and lasts 10 µs."""
     builder = (
         TraceBuilder()
         .kernel("long", start_us=0, duration_us=100)

@@ -65,7 +65,7 @@ def test_the_parts_of_a_step_add_up() -> None:
 def test_kernels_at_once_count_for_the_first_part() -> None:
     """Time is compute-bound while the product runs, and memory-bound while the sum runs without the product.
 
-    While neither runs, the time is exposed communication.
+    While only the all-reduce runs, the time is exposed communication.
     """
     builder = TraceBuilder().header(**H100).annotation("decode bs=4", start_us=0, duration_us=5_000)
     builder.operator("aten::mm", start_us=0, duration_us=5, args=PRODUCT)
@@ -254,7 +254,7 @@ def test_attention_and_experts_by_operator_or_kernel() -> None:
 
 
 def test_speculation_has_drafted_tokens_and_no_known_output() -> None:
-    """12 tokens for 4 requests include 8 drafts.
+    """The step decodes 12 tokens for 4 requests; 8 of these tokens are drafts.
 
     The number of accepted drafts was not recorded, so the time per token is unknown.
     """
@@ -433,8 +433,8 @@ def test_a_pattern_finds_the_steps_of_another_engine() -> None:
 # The steps expected in recorded files, which the tests also read as plain JSON, without holotrace.
 
 RECORDED = {
-    # file: prefixes of the steps' names, whether a step lasts until the next one, kinds, requests, tokens, attention
-    # pairs
+    # For each file: prefixes of the steps' names, whether a step lasts until the next step starts; then, for each
+    # step: kind, number of requests, number of tokens, number of attention pairs.
     "generation": (("prefill ", "decode "), False, ["prefill"] + ["decode"] * 6, [8] * 7, [2048] + [8] * 6, [None] * 7),
     "generation-graphs": (
         ("prefill ", "decode "),
@@ -582,7 +582,7 @@ def test_the_capture_of_graphs_shows_what_bounds_their_kernels() -> None:
 
 
 def test_without_names_the_functions_of_vllm_show_the_same_work(real_traces: Path, tmp_path: Path) -> None:
-    """Without a range that names vLLM's step, a Python function marks the step, with the same number of kernels."""
+    """Without a range that names vLLM's step, a Python function marks the step, and the kernel count is the same."""
     path = real_traces / "inference" / "vllm_prefilldecode_piecewise" / "graph_execution.json.gz"
     with gzip.open(path, "rt") as file:
         recording = json.load(file, parse_float=Decimal)

@@ -100,7 +100,7 @@ def test_the_columns_and_their_types() -> None:
 
 
 def test_one_name_of_two_kinds_is_two_kernels() -> None:
-    """A kernel with args of a collective is communication; a kernel of that name without such args is computation."""
+    """Two kernels have the same name: one has the args of a collective and is communication, one is computation."""
     trace = (
         TraceBuilder()
         .kernel("fused", start_us=0, duration_us=3, args={"Collective name": "allreduce"})
@@ -183,7 +183,7 @@ NAMES = ("gemm", "ncclDevKernel", "Memcpy")
 
 @given(works)
 def test_states_last_as_long_as_an_oracle_counts(work: list[tuple[int, int, int]]) -> None:
-    """For random work, the time of each state equals the number of nanoseconds that an oracle counts one by one."""
+    """For random work, the time of each state equals that from a simple reference count of every nanosecond."""
     builder = TraceBuilder()
     for kind, start, duration in work:
         builder.kernel(NAMES[kind], start_us=start / 1000, duration_us=duration / 1000)

@@ -22,7 +22,7 @@ def test_a_gap_knows_when_the_next_work_was_launched() -> None:
 
 
 def test_only_the_longest_gaps_are_returned() -> None:
-    """Of gaps of 50, 90, 70 and 10 µs, `most=2` and `shortest_ns=60_000` both select those of 90 and 70 µs."""
+    """The gaps last 50, 90, 70 and 10 µs; `most=2` and `shortest_ns=60_000` each select the gaps of 90 and 70 µs."""
     builder = TraceBuilder()
     for start in (0, 60, 160, 240, 260):
         builder.kernel("k", start_us=start, duration_us=10)

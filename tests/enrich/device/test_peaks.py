@@ -88,7 +88,7 @@ def test_rates_without_support_are_unknown() -> None:
 def test_dense_rates_halve_with_twice_the_bits() -> None:
     """If the number of bits doubles, the peak rate for dense matrices halves, within 2 %.
 
-    A sparse rate, or the rate of another card, entered by mistake would break this rule.
+    If someone enters a sparse rate or the rate of another card by mistake, this test fails.
     """
     for device in DEVICES:
         rates = dict(device.matrix_tflops)
@@ -110,7 +110,7 @@ def test_measured_rates_are_below_their_peaks() -> None:
 
 
 def test_sizes_of_caches_are_in_decimal_megabytes() -> None:
-    """The driver reports 52,428,800 bytes (50 MiB) for H100 and 41,943,040 (40 MiB) for A100, as the table does."""
+    """Sizes equal those that the driver reports: 52,428,800 bytes (50 MiB) for H100, 41,943,040 (40 MiB) for A100."""
     assert device_named("NVIDIA H100 80GB HBM3").cache_megabytes == pytest.approx(52.43, abs=0.05)
     assert device_named("NVIDIA A100-SXM4-40GB").cache_megabytes == pytest.approx(41.94, abs=0.05)
 
@@ -131,7 +131,7 @@ def test_figures_on_which_sources_disagree_are_unknown(name) -> None:
 
 
 def test_users_override_figures(tmp_path, monkeypatch) -> None:
-    """A device added in Python takes precedence over one in a file, and both over the built-in table."""
+    """A device added in Python overrides one from a file, which overrides the built-in table."""
     entry = {"pattern": "NVIDIA H20", "bandwidth_gb_per_s": 4022, "matrix_tflops": {"bfloat16": 140}}
     file = tmp_path / "devices.json"
     file.write_text(json.dumps({"rules": [entry]}))

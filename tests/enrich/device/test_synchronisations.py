@@ -109,7 +109,7 @@ def test_a_record_knows_its_stream_from_the_row_of_the_event() -> None:
 
 
 def waits_of(builder: TraceBuilder) -> list[tuple[int | str | None, ...]]:
-    """Return call, row of the wait, scope, stream, record and source of each host synchronisation."""
+    """For each host synchronisation, return the call, the row of the wait, the scope, stream, record and source."""
     table = host_synchronisations(only_rank(builder))
     return table.select("event_index", "sync_index", "scope", "stream", "record_index", "source_index").rows()
 

@@ -38,7 +38,7 @@ def test_without_events_of_a_kind_there_are_no_rows() -> None:
 
 
 def test_only_events_with_one_of_the_names_are_listed() -> None:
-    """Kernel a (event 3) can be selected by name without the column of names; an empty list selects nothing."""
+    """Kernel a (event 3) can be selected by name without requesting the name column; an empty list selects nothing."""
     rank_trace = _rank_trace()
     kinds = [EventKind.KERNEL, EventKind.GPU_MEMCPY]
     named = (rank_trace.strings == "a").arg_true().cast(pl.UInt32)

@@ -8,7 +8,7 @@ from holotrace.enrich.events.event_rows import gathered, of_events, rows_of_even
 
 
 def test_rows_of_events_that_exist():
-    """Events 3 and 5 are in rows 1 and 0 of the table; event 4 and null have no row."""
+    """Events 3 and 5 are found in rows 1 and 0 of the table; event 4 and null are not found."""
     stacks = pl.DataFrame({"event_index": [5, 3]}, schema={"event_index": pl.UInt32})
 
     rows = rows_of_events(stacks, pl.Series([3, 4, None, 5], dtype=pl.UInt32))
@@ -19,7 +19,7 @@ def test_rows_of_events_that_exist():
 
 
 def test_columns_of_events_equal_a_join():
-    """For the events 4, null and 3, only event 3 is in the table, so the other values are null."""
+    """The table contains event 3, but neither event 4 nor null, so the values of these two are null."""
     table = pl.DataFrame({"event_index": [5, 3], "bytes": [50, 30]}, schema_overrides={"event_index": pl.UInt32})
 
     columns = of_events(table, pl.Series([4, None, 3], dtype=pl.UInt32))

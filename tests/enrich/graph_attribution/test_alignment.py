@@ -56,7 +56,7 @@ def test_launches_without_names_stay_unpaired_if_their_number_differs():
 
 @given(st.lists(st.tuples(st.sampled_from("abcd"), st.sampled_from("78")), max_size=30), st.randoms())
 def test_a_complete_capture_explains_all_work_of_one_stream(launched, random):
-    """On one stream, every kernel is paired with a launch of the same name, even if more was captured."""
+    """On one stream, every kernel is paired with a launch of the same name, even if the capture contains more launches."""
     letters = "".join(letter for letter, _ in launched)
     captured = "".join(letter + random.choice(["", "x"]) for letter in letters)
     partner = pairs(letters, "7" * len(letters), captured)

@@ -17,7 +17,7 @@ FIRST_CORRELATION = 1_000
 
 
 def capture_of(*kernels: tuple[str, str], begin: int = 0, builder: TraceBuilder | None = None) -> TraceBuilder:
-    """Record the capture of (operator, kernel) pairs on ROCm, each operator in a module Linear_<n> of Model_0."""
+    """Record a graph capture on ROCm: operator n launches kernel n inside the module Linear_<n> of Model_0."""
     builder = TraceBuilder() if builder is None else builder
     builder.runtime("hipStreamBeginCapture", start_us=begin, duration_us=1)
     end = begin + 10 + 10 * len(kernels)
@@ -138,7 +138,7 @@ def test_graphs_of_equal_kernels_follow_the_order_of_their_capture(tmp_path):
 
 
 def test_a_padded_batch_uses_the_next_larger_capture(tmp_path):
-    """A batch of 3 runs the graph captured for a batch of 4, although those for 2 and 8 have the same kernels."""
+    """A batch of 3 runs the graph captured for a batch of 4, although the graphs for 2 and 8 have the same kernels."""
     sizes = {f"bs_{size}_rank0": capture_of((f"op::of_{size}", "gemm")) for size in (2, 4, 8)}
     trace = opened(tmp_path, replay_of([("gemm", 7)], annotation="step[DECODE bs=3]"), **sizes)
 

@@ -28,7 +28,7 @@ def test_mangled_and_demangled_names_have_one_function(name, function):
 def test_equal_names_have_equal_numbers():
     """All copies match each other; f<1> does not match f<2>, although both are the function f.
 
-    They would match only if f<2> did not occur in both the replay and the capture.
+    f<1> would match the captured f<2> only if the replay did not contain f<2>.
     """
     replayed, captured = numbered_names(
         ["void a::f<1>()", "void a::f<2>()", "Memcpy DtoD (Device -> Device)", "_ZN1b1gEv", "__amd_rocclr_fillBuffer"],

@@ -1,4 +1,4 @@
-"""Replayed graphs of inference engines and of an H100 agree with TraceLens and with a recording without graphs."""
+"""Operators found for replayed graphs equal those that TraceLens finds, or those of a recording without graphs."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ NAMES = {
 
 
 def layers_of(sequence: str) -> str:
-    """Return each kernel's layer as a digit from 0, or `.` outside layers; return an empty text without layers."""
+    """Return one digit per kernel, its layer, or `.` outside the layers; if no layers are found, return an empty text."""
     numbers = np.array([ord(letter) for letter in sequence], np.int64)
     layers = repeated_layers(numbers, [NAMES.get(letter, f"kernel_{letter}") for letter in sequence])
     return "" if layers is None else "".join("." if layer < 0 else str(layer % 10) for layer in layers.layer)
@@ -56,7 +56,7 @@ def test_a_layer_begins_with_its_normalisation_although_the_first_differs():
 
 
 def test_kernels_that_a_layer_runs_twice_belong_to_it():
-    """The same normalisation runs twice in each layer and once at the end, and does not divide a layer."""
+    """If each layer runs the same normalisation twice, the second one does not begin a new layer."""
     check("e", ["nqraongsd"] * 3, "nh")
 
 
@@ -66,7 +66,7 @@ def test_layers_with_different_experts_are_layers():
 
 
 def test_two_kinds_of_layers_that_take_turns_count_one_by_one():
-    """If dense and expert layers, or local and global attention, alternate, each pair counts as two layers, not one."""
+    """If dense and expert layers, or local and global attention, alternate, each pair is two layers, not one."""
     check("e", ["nqraongsd", "nqraontuuv"] * 3, "nh")
     check("e", ["nqraongsd", "nqraontuuv"] * 3, "h")
 
@@ -74,7 +74,7 @@ def test_two_kinds_of_layers_that_take_turns_count_one_by_one():
 def test_without_attention_a_layer_is_what_repeats_exactly():
     """Without attention, a layer is the sequence that repeats exactly.
 
-    It is not split, although both of its halves contain a normalisation followed by a matrix product.
+    The sequence is not split, although both of its halves contain a normalisation followed by a matrix product.
     """
     check("e", ["nqronNod"] * 4, "h")
 
@@ -105,7 +105,7 @@ def test_forward_and_backward_are_two_parts():
 
 @pytest.mark.parametrize("sequence", ["e", "nqraongsd", "nqraongsd" * 2, "abcdefghijkl", "aaaaaaaaaaaa", "abababab"])
 def test_what_does_not_repeat_often_enough_has_no_layers(sequence):
-    """No layers are found in a model of one or two layers, if nothing repeats, or if only one or two kernels repeat."""
+    """No layers are found if the model has one or two layers, nothing repeats, or only one or two kernels repeat."""
     assert layers_of(sequence) == ""
 
 
@@ -115,7 +115,7 @@ def test_a_repetition_in_a_small_part_of_the_graph_is_no_layer():
 
 
 def test_noise_moves_borders_by_one_kernel_at_most():
-    """With copies at random positions in 100 sequences of 12 layers, 99 % of the other kernels stay in their layer."""
+    """If extra copies run at random positions, at least 99 % of the model's kernels still have the right layer."""
     layers = ["nqraoNgsd", *["NqraoNgsd"] * 11]
     truth = expected("e", layers, "Nh")
     wrong = []

@@ -21,5 +21,5 @@ from holotrace.enrich.host.host_names import without_addresses
     ],
 )
 def test_names_have_no_addresses_of_objects(name: str | None, known: str | None) -> None:
-    """An object's description is removed together with its address; all other text is kept."""
+    """The text `of … object at 0x…`, or only `at 0x…`, is removed before the `>`; all other text is kept."""
     assert without_addresses(pl.Series([name], dtype=pl.String)).to_list() == [known]

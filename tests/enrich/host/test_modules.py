@@ -76,7 +76,7 @@ def test_a_part_is_the_function_that_autograd_evaluates():
 
 
 def test_before_autograd_named_its_functions_the_operator_itself_is_the_part():
-    """PyTorch 1.8 has no `evaluate_function` ranges, so each backward operator is a part."""
+    """PyTorch 1.8 has no `evaluate_function` ranges, so each backward operator is itself a part of the backward pass."""
     builder = forward(4).operator("Op4Backward", start_us=100, duration_us=20, thread=2, args=numbered(4, 1))
 
     assert passes_of(builder) == [("Op4Backward", "aten::op4")]
@@ -92,7 +92,7 @@ def test_a_backward_pass_inside_another_belongs_to_the_outer_one():
 
 
 def test_accumulations_belong_to_the_part_before_them_on_their_thread():
-    """Of three gradient accumulations, only the one that follows op4's part on the same thread belongs to a part."""
+    """Only one of three gradient accumulations follows a part on its thread; only this one is attributed to an operator."""
     accumulate = f"{FUNCTION}torch::autograd::AccumulateGrad"
     builder = forward(4, 5).operator(accumulate, start_us=90, duration_us=5, thread=2)
     builder.operator(f"{FUNCTION}Op4Backward0", start_us=100, duration_us=20, thread=2, args=numbered(4, 1))

@@ -41,7 +41,7 @@ def linear() -> TraceBuilder:
 
 
 def test_self_time_excludes_children_and_calls():
-    """Self time is 50 - 20 - 3 µs for aten::linear (child, launch) and 20 - 2 - 1 µs for aten::mm (two launches)."""
+    """Self time excludes children and launches: aten::linear has 50 - 20 - 3 µs and aten::mm has 20 - 2 - 1 µs."""
     assert times_of(linear(), "host_total_ns", "host_self_ns") == {
         "aten::linear": (50_000, 27_000),
         "aten::mm": (20_000, 17_000),
@@ -49,7 +49,7 @@ def test_self_time_excludes_children_and_calls():
 
 
 def test_device_time_is_summed_over_streams_and_children():
-    """aten::mm launched 8 + 1 µs of overlapping work; aten::linear launched 4 µs more."""
+    """aten::mm launched 8 µs and 1 µs of work, which overlap but are added; aten::linear launched another 4 µs."""
     assert times_of(linear(), "device_total_ns", "device_self_ns") == {
         "aten::linear": (13_000, 4_000),
         "aten::mm": (9_000, 9_000),
@@ -87,7 +87,7 @@ def test_operators_are_eligible_by_name_kernel_or_inner_operator():
 
 @pytest.fixture(params=EACH_CASE, scope="module")
 def real(request, goldens, real_traces) -> RankTrace:
-    """Return a rank of each trace for which there are goldens of the plugin, including unusual traces."""
+    """Return one rank of each trace for which the plugin's results are stored, including unusual traces."""
     return next(iter(case(request.param, goldens, real_traces).trace.ranks.values()))
 
 

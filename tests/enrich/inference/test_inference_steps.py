@@ -64,7 +64,7 @@ def test_a_range_of_a_user_ends_where_it_ends() -> None:
 def test_a_range_with_one_step_inside_is_the_same_step() -> None:
     """TraceLens' patch puts `execute_…` around SGLang's `step[…]`.
 
-    Both ranges are one step, whose sums of token counts come from the outer name.
+    Both ranges are one step; its sums of token counts come from the name of the outer range.
     """
     outer = "execute_32_context_0(sq0sk0sqsq0sqsk0)_generation_32(sq32sk32785sqsq32sqsk32785)"
     builder = TraceBuilder().annotation(outer, start_us=0, duration_us=100)
@@ -89,7 +89,7 @@ def test_pairs_under_the_causal_mask() -> None:
 
 
 def test_impossible_sums_give_no_pairs() -> None:
-    """If the sums say that 3 new tokens attend to only 2 tokens, the number of pairs is unknown."""
+    """If a step's name says that 3 new tokens attend to only 2 tokens, which is impossible, the pair count is null."""
     name = "execute_3_context_1(sq3sk2sqsq9sqsk6)_generation_0(sq0sk0sqsq0sqsk0)"
     assert rows(TraceBuilder().annotation(name, start_us=0, duration_us=1), "attention_pair_count") == [(None,)]
 
@@ -97,7 +97,7 @@ def test_impossible_sums_give_no_pairs() -> None:
 def test_decoding_beside_verification_may_be_drafting() -> None:
     """SGLang uses the step names of its main model for its draft model too.
 
-    The tokens of steps with such a name are therefore unknown, and a finding says so.
+    The number of tokens in steps with such names is therefore unknown, and a finding says so.
     """
     builder = TraceBuilder().annotation("step[DECODE bs=4]", start_us=0, duration_us=5)
     builder.annotation("step[TARGET_VERIFY bs=4]", start_us=10, duration_us=5)

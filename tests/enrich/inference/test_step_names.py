@@ -134,7 +134,7 @@ def test_only_verified_drafts_and_drafting_are_marked() -> None:
 
 
 def test_sums_over_requests_come_from_every_engine() -> None:
-    """The cost of paged attention needs eight sums from the step's name; for a phase without requests, they are 0."""
+    """The cost of paged attention needs four sums per phase (prefill, decode); a phase without requests has zeros."""
     of_prefill = {"c_sq": 8155, "c_sk": 8430, "c_sqsq": 7475785, "c_sqsk": 7671310}
     assert request_sums(DETAILED) == of_prefill | {"g_sq": 37, "g_sk": 34489, "g_sqsq": 37, "g_sqsk": 34489}
     sglang = request_sums("step[EXTEND bs=2 toks=14721 c_sqsq=108745533 c_sqsk=108745533 c_sk=14721]")
@@ -152,7 +152,7 @@ def test_every_engine_has_a_source() -> None:
 
 
 def test_users_add_names() -> None:
-    """A pattern passed to the analysis takes precedence over a user's rule, and both over the built-in rules."""
+    """A pattern passed to the analysis overrides a user's rule, which overrides the built-in rules."""
     add_step_name(r"my (?P<kind>prefill|decode) of (?P<requests>\d+) \((?P<tokens>\d+)\)", engine="mine")
     step = said("my prefill of 3 (77)")
     assert (step.rule.engine, step.kind, step.request_count, step.prefill_token_count) == ("mine", "prefill", 3, 77)

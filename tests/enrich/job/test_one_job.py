@@ -184,7 +184,7 @@ def test_a_file_without_its_end_is_cut_off(tmp_path) -> None:
 
 
 def test_a_list_of_events_may_stay_open(tmp_path) -> None:
-    """Tools that append events while they run leave the list open, so such a file is not reported as cut off."""
+    """Tools that append events never close the list with `]`, so a file without `]` is not reported as cut off."""
     (tmp_path / "rank0.json").write_text('[{"ph":"X","name":"a","cat":"cpu_op","pid":1,"tid":1,"ts":1,"dur":2}\n')
     assert opened(tmp_path) == ()
 

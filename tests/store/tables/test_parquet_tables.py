@@ -1,4 +1,4 @@
-"""The Parquet files of a rank can be read by other tools, and read back unchanged."""
+"""Other tools can read the Parquet files of a rank, and holotrace reads its tables back unchanged."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Simulated training jobs look like recordings, and copies with a mistake show its cost."""
+"""Simulated training jobs look like recordings, and a planted mistake slows a job down by what it should cost."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def test_equal_options_give_equal_files(tmp_path):
     "options", [SMALL, replace(SMALL, ranks=2, steps=3), replace(SMALL, model="images", hidden=128, tokens=64)]
 )
 def test_a_recording_raises_no_doubts_and_has_the_true_step(options, tmp_path):
-    """A simulated recording raises no doubts, and the diagnosed step time is within 5 % of the true one."""
+    """`trust` has no doubts about a simulated recording, and `diagnosis` finds its step time to within 5 %."""
     job = TrainingJob(options)
     trace = holotrace.open_trace(job.write(tmp_path))
     assert holotrace.trust(trace).doubts.is_empty()

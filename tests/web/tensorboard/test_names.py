@@ -42,7 +42,7 @@ def test_the_tab_accepts_the_names_that_tensorboard_listens_on(tmp_path, flags, 
 
 
 def test_a_proxys_name_is_allowed_by_the_environment(tmp_path, monkeypatch) -> None:
-    """An environment variable allows a list of proxy names, separated by commas, or every name with `*`."""
+    """An environment variable lists the allowed host names of proxies, separated by commas; `*` allows every name."""
     assert status_under("board.example", tmp_path) == "403"
     monkeypatch.setenv(plugin.HOSTS_VARIABLE, "other.example, board.example,")
     assert [status_under(name, tmp_path) for name in ("board.example", "evil.example", "")] == ["200", "403", "403"]

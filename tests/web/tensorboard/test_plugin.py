@@ -92,7 +92,7 @@ def expect_installed() -> None:
 
 @pytest.fixture(scope="module")
 def tensorboard(log_folder) -> Iterator[tuple[Session, str]]:
-    """Start TensorBoard on the real traces; return a session with the same runs, and the address."""
+    """Start TensorBoard on the real traces; return a holotrace session with the same traces, and the address."""
     expect_installed()
     with started(log_folder) as url:
         yield Session([log_folder]), url
@@ -143,7 +143,7 @@ def test_the_tab_shows_each_folder_as_a_run(tensorboard, browser) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("prefix", ["path_prefix", "proxy"])
 def test_the_tab_works_below_a_prefix(small_folder, browser, prefix) -> None:
-    """The tab opens the page that the address names, with --path_prefix and behind a proxy that removes a prefix."""
+    """The tab opens the page named in the address, both with --path_prefix and behind a proxy that removes a prefix."""
     options = ["--path_prefix", "/inner"] if prefix == "path_prefix" else []
     with started(small_folder, *options) as url, proxied(url) as outside:
         address = outside if prefix == "proxy" else url

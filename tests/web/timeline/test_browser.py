@@ -189,7 +189,7 @@ def test_a_span_on_the_ruler_is_described(url, browser) -> None:
 
 @pytest.mark.slow
 def test_a_span_with_shift_covers_the_rows_that_it_touches(url, browser) -> None:
-    """A span that is dragged with Shift over the stream of rank 0 excludes threads and other ranks."""
+    """If a span is dragged with Shift over a stream of rank 0, its totals exclude threads and other ranks."""
     with visit(browser, url) as seen:
         drawn = Drawn(seen)
         x, y = drawn.at(100_000, 0, "stream 7")
@@ -316,7 +316,7 @@ def test_the_canvas_has_the_colours_of_the_page(url, browser, scheme, expected) 
 
 
 def test_a_row_of_a_table_leads_to_the_timeline(url, browser) -> None:
-    """A table row links to its event on the timeline; without an event, to its time; without a time, to its name."""
+    """A table row links to its event on the timeline, or else to its time, or else to a search for its name."""
     with visit(browser, url) as seen:
         link = "window.dash_clientside.holotrace.timeline([[{}]])[0]"
         row = "{'rank|exact': '1', rank: '1', 'name|exact': 'gemm'%s}"
@@ -333,7 +333,7 @@ def test_a_row_of_a_table_leads_to_the_timeline(url, browser) -> None:
 
 @pytest.mark.slow
 def test_a_click_on_a_table_goes_to_the_timeline(url, browser) -> None:
-    """The link at a kernel's name selects the longest kernel with that name on the timeline."""
+    """After a click on a kernel's table row, the link `in the timeline` selects the longest kernel with that name."""
     with visit(browser, url.replace("view=timeline", "view=kernel_breakdown")) as seen:
         row = seen.page.locator("#page .ag-center-cols-container .ag-row").filter(has_text="gemm").first
         row.click(timeout=PATIENCE_MS)

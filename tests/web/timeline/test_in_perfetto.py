@@ -78,5 +78,5 @@ def test_perfetto_names_the_processes_and_draws_the_arrows(shown) -> None:
 
 
 def ns(microseconds: float) -> int:
-    """Return a time of the file in whole nanoseconds."""
+    """Convert a time in the file from microseconds to whole nanoseconds."""
     return round(1_000 * microseconds)

@@ -58,7 +58,7 @@ def assert_shows(lanes: list[list[Event]], window: Window, shown: Slices) -> Non
 @given(LANES, WINDOWS)
 @example([[(0, 16), (16, 16)]], Window(0, 17, 1))
 def test_long_events_are_exact_and_merged_ones_keep_the_busy_time(lanes: list[list[Event]], window: Window) -> None:
-    """Events of at least one pixel are unchanged; shorter ones are merged, and keep their count and busy time."""
+    """Events at least one pixel wide are unchanged; narrower ones are merged, which keeps their count and busy time."""
     assert_shows(lanes, window, visible(index_of(lanes), [0], window))
 
 
@@ -133,7 +133,7 @@ def test_the_search_text_matches_anywhere_in_a_name() -> None:
 
 
 def test_search_ignores_case() -> None:
-    """A search for `MM` finds three events in all rows, the longest being the kernel, and one event in the stream."""
+    """A search for `MM` in all rows finds three events, and a search for `mm` in the stream finds one."""
     index = timeline_index(two_threads().ranks[0])
     everywhere, on_stream = search(index, [0, 1, 2], "MM"), search(index, [2], "mm")
 

@@ -264,7 +264,7 @@ def test_a_query_is_answered_by_post(asking) -> None:
 
 
 def test_the_critical_path(asking) -> None:
-    """Without steps, the path covers the whole recording, or a span that is selected.
+    """If there are no steps, the path covers the selected span, or the whole recording if no span is selected.
 
     The path of a span continues until the device work launched in the span ends.
     """

@@ -47,7 +47,7 @@ def test_a_pinned_row_stays_at_the_top(url, browser) -> None:
 
 @pytest.mark.slow
 def test_a_hidden_row_comes_back_when_its_event_is_requested(url, browser) -> None:
-    """The button on a label hides a row; a search that finds an event of the row shows it again."""
+    """The button on a label hides its row; the row returns when a search finds one of its events."""
     with visit(browser, url) as seen:
         drawn = Drawn(seen)
         drawn.press("hide", 0, "thread 2")
@@ -83,7 +83,7 @@ def test_rows_are_filtered_by_text(url, browser) -> None:
 
 @pytest.mark.slow
 def test_rows_are_moved_with_the_keyboard(url, browser) -> None:
-    """Buttons in the list move, pin and hide rows, and keep the focus, so a key can be pressed repeatedly."""
+    """Buttons in the list move, pin and hide rows; a button keeps the focus, so a key can be pressed repeatedly."""
     with visit(browser, url) as seen:
         drawn = Drawn(seen)
         seen.page.get_by_role("button", name="rows", exact=True).click()

@@ -41,7 +41,7 @@ def test_the_timeline_fills_the_window(url, browser, size) -> None:
 
 @pytest.mark.slow
 def test_the_list_of_pages_can_be_hidden(url, browser) -> None:
-    """The button and the key `b` hide the list; the canvas then uses its space, and the browser stores the choice."""
+    """The button or the key `b` hides the list; the canvas fills the free space, and the browser stores the choice."""
     with visit(browser, url) as seen:
         drawn = Drawn(seen)
         button, nav = seen.page.locator("#sidebar"), seen.page.locator("nav")

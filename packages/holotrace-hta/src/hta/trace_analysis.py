@@ -139,7 +139,7 @@ class TraceAnalysis(PluginViews):
             ranks: the ranks to include; by default all.
             streams: the streams to include; by default all.
             visualize: show the figure.
-            visualize_pctg: show shares instead of times in the figure.
+            visualize_pctg: show percentages instead of times in the figure.
             show_idle_interval_stats: also return statistics of the idle intervals.
             consecutive_kernel_delay: a threshold in microseconds. Idle time after the launch of the next work counts
                 as kernel_wait if it is shorter than this, and otherwise as other.
@@ -176,8 +176,8 @@ class TraceAnalysis(PluginViews):
 
         Args:
             ranks: the ranks to include; by default all.
-            runtime_cutoff: the figure marks calls that take more than this many microseconds as slow.
-            launch_delay_cutoff: the figure marks launch delays of more than this many microseconds as late.
+            runtime_cutoff: in microseconds; the figure marks longer calls as slow.
+            launch_delay_cutoff: in microseconds; the figure marks launches with a longer delay as late.
             include_memory_events: include copies and memsets as well as kernels.
             visualize: show the figure.
 
@@ -264,7 +264,8 @@ class TraceAnalysis(PluginViews):
     def get_queue_length_summary(self, ranks: Iterable[int] | None = None) -> pd.DataFrame:
         """Return statistics of queue lengths per rank and stream: count, mean, std, min, quartiles and max.
 
-        Lengths are not weighted by how long they last; in `holotrace.queue_length(trace).time_weighted`, they are.
+        Each length counts once, however long it lasts. `holotrace.queue_length(trace).time_weighted` weights lengths by
+        time.
         """
         return answers.queue_length.queue_length_summary(self.get_queue_length_time_series(ranks))
 
@@ -296,8 +297,8 @@ class TraceAnalysis(PluginViews):
     def get_memory_bw_summary(self, ranks: Iterable[int] | None = None) -> pd.DataFrame:
         """Return statistics of nonzero bandwidths per rank and kind of copy: count, mean, std, min, quartiles and max.
 
-        Bandwidths are not weighted by how long they last; in `holotrace.memory_bandwidth(trace).time_weighted`, they
-        are.
+        Each bandwidth counts once, however long it lasts. `holotrace.memory_bandwidth(trace).time_weighted` weights
+        bandwidths by time.
         """
         return answers.memory_bandwidth.memory_bw_summary(self.get_memory_bw_time_series(ranks))
 
@@ -338,8 +339,9 @@ class TraceAnalysis(PluginViews):
         event; in this case, HTA returns None.
 
         Returns:
-            The columns of `analyzer.t.get_trace(rank)`, plus `user_annotation`: the annotation's symbol id, -1 for
-            none. With `expand_names` also s_name (shortened if `shorten_names`), s_cat and s_user_annotation as text.
+            The columns of `analyzer.t.get_trace(rank)`, plus `user_annotation`: the annotation's symbol id, or -1 if
+            there is none. If `expand_names` is set, also the texts s_name (shortened if `shorten_names` is set), s_cat
+            and s_user_annotation.
 
         Raises:
             UnknownRankError: the rank does not exist.
@@ -429,9 +431,10 @@ class TraceAnalysis(PluginViews):
         Args:
             rank: the rank to analyze.
             annotation: a name or part of a name that selects annotations, such as "ProfilerStep"; "" for the whole trace.
-            instance_id: which of the selected annotations to analyze: a number counted from 0 in order of start, a pair
-                (first, last) for a range that includes both, or None for the first.
-            data_load_events: parts of the names of events that load data; by default, the names of PyTorch's DataLoader.
+            instance_id: which of the selected annotations to analyze: the number of an annotation (0 is the one that
+                starts first), a pair of numbers (first, last; both are included), or None for the first annotation.
+            data_load_events: texts that the names of data loading events contain; by default, the names of PyTorch's
+                DataLoader.
 
         Returns:
             The graph with its critical path, and whether the analysis succeeded: see `CPGraph.critical_path`.
@@ -461,10 +464,11 @@ class TraceAnalysis(PluginViews):
             critical_path_graph: the graph that `critical_path_analysis` returned.
             output_dir: the folder for `overlaid_critical_path_<file name>`; created if missing. Replaces an earlier
                 copy.
-            only_show_critical_events: drop all events with a duration that are not on the path, except for annotations and
-                Python functions.
-            show_all_edges: draw all edges of the graph; requires `only_show_critical_events=False`. Includes launches without a
-                delay if the environment variable CRITICAL_PATH_SHOW_ZERO_WEIGHT_LAUNCH_EDGE is 1.
+            only_show_critical_events: of the events with a duration, keep only annotations, Python functions and the
+                events on the path.
+            show_all_edges: draw all edges of the graph; requires `only_show_critical_events=False`. The edges of launches
+                without a delay are drawn only if the environment variable CRITICAL_PATH_SHOW_ZERO_WEIGHT_LAUNCH_EDGE
+                is 1.
 
         Returns:
             The path of the copy.

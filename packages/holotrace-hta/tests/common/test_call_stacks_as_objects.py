@@ -93,7 +93,7 @@ def frame_of_a_thread() -> pd.DataFrame:
 
 
 def test_a_graph_of_a_thread_writes_its_columns() -> None:
-    """A graph writes parent, depth and height into the frame, or reads them if the frame already has them."""
+    """A graph adds parent, depth and height to the frame; if the frame already has them, the graph reads them."""
     frame = frame_of_a_thread()
     none = pd.DataFrame({"cpu_index": [], "gpu_index": []})
     CallStackGraph(frame, CallStackIdentity(0, 1, 2), none, frame, None)
@@ -120,7 +120,7 @@ def test_the_first_call_stacks_of_hta(view) -> None:
 
 
 def test_python_functions_end_with_their_callers(view) -> None:
-    """The event of a Python function that ends after its caller is cut off at the caller's end, outer callers first."""
+    """If a Python function's event ends after its caller, it is cut off at the caller's end; outer callers go first."""
     ids = {"python_id": [10, 11, 12], "python_parent_id": [-1, 10, 11]}
     frame = frame_of_a_thread().assign(ts=[0, 2, 4], dur=[10, 20, 30], **ids)
     call_stack.CallGraph(view).constrain_child_time_withinin_parent(frame)

@@ -74,7 +74,7 @@ def test_each_event_is_a_bar_in_its_row(view) -> None:
 
 
 def test_ranks_traces_threads_and_depths_have_separate_rows(view) -> None:
-    """Ranks and depths have separate rows; settings control whether traces, threads and streams do, too."""
+    """Each rank and depth has its own row; settings control whether each trace, thread and stream has one."""
     frame = view.get_trace(0)
     both = pd.concat([frame.assign(rank=rank, trace="new", depth=rank) for rank in (0, 3)])
     rows = prepare_timeline_events(both, symbol_table=view.symbol_table)["task"].unique().tolist()
@@ -240,6 +240,6 @@ def test_errors_name_what_is_missing(view) -> None:
 
 @pytest.mark.parametrize(("name", "title"), [("my_fig-name", "My Fig Name"), ("a  b", "A B")])
 def test_names_of_files_become_titles(name, title) -> None:
-    """File names become titles, and titles become file names."""
+    """A figure's title can be derived from its file name, and the file name from the title."""
     assert get_fig_title_from_fig_name(name) == title
     assert get_fig_name_from_fig_title("My  Fig: a/b") == "my_fig_a_b"

@@ -18,7 +18,7 @@ from hta.common.types import (
 
 
 def test_a_group_is_a_match_or_the_others() -> None:
-    """A group contains the texts that match at their start; an inverted group contains the others."""
+    """A group contains the texts that start with a match of its pattern; an inverted group contains all other texts."""
     group = GroupingPattern(re.compile("a|b"), group_name="letters")
     others = to_grouping_pattern(group, "rest", inverse_match=True)
     assert [group.match(text) for text in ("abc", "cab")] == [True, False]

@@ -69,7 +69,10 @@ def test_setting_the_columns_to_themselves_changes_nothing() -> None:
 
 
 def test_columns_can_be_selected_by_name() -> None:
-    """Columns can be selected later or in the constructor, where HTA ignores them; unknown names raise errors."""
+    """The constructor and `set_args_selector` select columns by name; HTA's constructor ignores the selection.
+
+    Unknown names raise errors.
+    """
     assert names(ParserConfig(selected_arg_keys=["bytes"])) == ["bytes"]
     config = ParserConfig()
     config.set_args_selector(["stream"])
@@ -87,7 +90,7 @@ def test_collectives_can_be_added() -> None:
 
 
 def test_columns_are_made_of_args() -> None:
-    """Reference columns come first; other columns get the arg's name, and the type and default of its first value."""
+    """Reference columns come first; others are named after their arg, whose first value sets the type and default."""
     args = pd.Series([{"a b": 1}, {"c (x)": "t"}, {"a b": 2.5, "d": [1]}, {"stream": 3, "e": 0.5}])
     reference = {"stream": ParserConfig.ARGS_MINIMUM[0]}
     specs = ParserConfig.infer_attribute_specs(args, reference)

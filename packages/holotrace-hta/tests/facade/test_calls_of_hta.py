@@ -233,7 +233,7 @@ COMPARISONS: Mapping[str, Callable[[Pair], object]] = {
 
 @pytest.mark.parametrize("folder", slow_where_repeating)
 def test_calls_on_a_trace_answer_as_in_hta(real_traces, goldens, tmp_path, folder) -> None:
-    """Every call returns an answer; where HTA had no answer, a table has rows or gives the reason for having none."""
+    """Every call returns an answer; if HTA had none, our tables have rows or give the reason why they are empty."""
     calls = calls_of(goldens / "hta" / folder)
     name, _, suffix = folder.partition("__")
     analyzer = opened(real_traces, name, keep_last=suffix == "last")

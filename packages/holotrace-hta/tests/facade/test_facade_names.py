@@ -26,7 +26,10 @@ def test_a_name_loses_its_brackets(name, short) -> None:
 
 
 def test_short_names_equal_htas(goldens) -> None:
-    """Short names equal HTA's, except where HTA's is empty or an anonymous namespace is cut wrongly."""
+    """Short names equal HTA's.
+
+    The test skips names that HTA shortens to nothing, and names with anonymous namespaces, which HTA cuts wrongly.
+    """
     names = pd.read_csv(goldens / "hta" / "_misc" / "names.csv.gz", keep_default_na=False)
     is_compared = (names["shorten_name"] != "") & ~names["name"].str.contains("(anonymous namespace)", regex=False)
     compared = names[is_compared]
@@ -37,7 +40,7 @@ def test_short_names_equal_htas(goldens) -> None:
 
 @pytest.mark.parametrize("ids", [[1, 0, None, 1], [], [None], [2]])
 def test_texts_are_shared_objects(ids) -> None:
-    """`shared_texts` returns the text of each id, None for null; equal texts are the same Python object."""
+    """`shared_texts` returns the text of each id, or None for a null id; equal texts are the same Python object."""
     texts = [None if text_id is None else "abc"[text_id] for text_id in ids]
     shared = shared_texts(pl.Series(["a", "b", "c"]), pl.Series(ids, dtype=pl.UInt32))
     assert shared.tolist() == texts

@@ -34,7 +34,7 @@ _POLARS_TYPES: dict[ColumnType, type[pl.DataType]] = {
 
 
 class DamagedTableError(HolotraceError):
-    """The file of a table is missing or was changed; the cache rebuilds the entry."""
+    """The file of a table is missing or was changed; for files in the cache, the trace is read again."""
 
 
 class Tables(Protocol):

@@ -1,4 +1,4 @@
-"""Checksums of stored files (XXH3, https://xxhash.com, in hexadecimal), and JSON that begins with its checksum."""
+"""Checksums of stored files (XXH3, https://xxhash.com, in hexadecimal); each JSON file begins with its checksum."""
 
 from __future__ import annotations
 

@@ -141,7 +141,7 @@ class StoredTable:
 
 @dataclass(frozen=True)
 class ParquetTables(Tables):
-    """The tables of a rank in a store, compared with their checksums before they are read.
+    """The tables of a rank in a store; the checksum of a file is verified before its table is read.
 
     `parts` has an entry for each table that has a file.
     """

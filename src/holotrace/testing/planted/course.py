@@ -1,6 +1,7 @@
-"""Simulate the course of a job: a graph of points in time, each at least a given time after certain other points.
+"""Simulate the course of a job as a graph of points in time.
 
-A planted delay is a minimum time between two points. The job without the delay is the same graph with this time set to 0.
+Each edge of the graph sets a minimum time between an earlier point and a later point. A planted delay is the minimum
+time of an edge. The job without the delay is the same graph with this minimum time set to 0.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ class Course:
         self._order: list[int] | None = None
 
     def point(self, *after: After, activity: Activity = NOTHING) -> int:
-        """Add a point, as early as the points in `after` allow; `activity` fills the time before the new point."""
+        """Add a point as early as the points in `after` allow; `activity` is what the rank does just before it."""
         return self._added([_Edge(*earlier, _NOT_PLANTED) for earlier in after], activity)
 
     def delayed(self, point: int, cause: int, delay_ns: int, activity: Activity = NOTHING) -> int:
@@ -55,7 +56,7 @@ class Course:
         return len(self._before) - 1
 
     def also_after(self, point: int, earlier: int, least_ns: int = 0) -> None:
-        """Make a point also wait for the point `earlier`, which may have been added after it."""
+        """Make `point` also wait for the point `earlier`, even if `earlier` was added to the graph after `point`."""
         self._before[point].append(_Edge(earlier, least_ns, _NOT_PLANTED))
 
     def times(self, without: Collection[int] = ()) -> npt.NDArray[np.int64]:
@@ -70,7 +71,7 @@ class Course:
         return np.array(times, np.int64)
 
     def binding(self, point: int, times: npt.NDArray[np.int64]) -> After | None:
-        """Return the earlier point that determines a point's time, and the time in between; None for point 0."""
+        """Return the earlier point that `point` waits for last, and the time between the two points; None for point 0."""
         before = self._before[point]
         if not before:
             return None

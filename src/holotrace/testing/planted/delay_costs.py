@@ -1,10 +1,11 @@
 """Compute the delay costs of a simulated job, call by call, from the known delays.
 
-For every wait, compare the waiting rank with the late rank, which is the last to arrive: how did each of them spend its
-time since all ranks of the operation were last synchronised? Divide the wait into two parts, in the ratio of the late
-rank's extra activity to its extra waiting. Charge the first part to the activities on which the late rank spent more
-time than the waiting rank, in proportion to the difference. Charge the second part to the causes of the late rank's own
-waits.
+For every wait, compare the waiting rank with the late rank, which is the last to arrive. The comparison covers how each
+of the two ranks spent its time since all ranks of the operation were last synchronised. Determine how much longer the
+late rank was active than the waiting rank, and how much longer it waited. Divide the wait into two parts in the ratio
+of these two differences. Charge the first part to the activities on which the late rank spent more time than the
+waiting rank; each activity gets a share in proportion to its extra time. Charge the second part to the causes of the
+late rank's own waits.
 
 Source: D. Böhme, M. Geimer, L. Arnold, F. Voigtlaender, F. Wolf: Identifying the root causes of wait states in large-scale
 parallel applications. ACM Transactions on Parallel Computing 3(2), 2016. https://doi.org/10.1145/2934661
@@ -105,7 +106,7 @@ class DelayCosts:
         return spent
 
     def _synchronised(self, call: PlannedCall) -> int:
-        """Return when all members of a call were last synchronised before any of them started it; 0 if never."""
+        """Return when all members of a call were last synchronised before the first one started it, or 0 if never."""
         first_ns = self._first_start(call.key)
         arrivals = self._arrivals[frozenset(call.members)]
         place = int(np.searchsorted(arrivals, first_ns, side="right"))
@@ -114,7 +115,7 @@ class DelayCosts:
     def _arrivals_by_members(self) -> dict[frozenset[int], npt.NDArray[np.int64]]:
         """Return, for each set of ranks, the sorted times at which these ranks were synchronised.
 
-        They are the times at which the last rank arrived in an operation that includes all these ranks.
+        Ranks are synchronised when the last rank arrives at an operation that includes all of them.
         """
         arrivals: defaultdict[frozenset[int], list[int]] = defaultdict(list)
         for parts in self._by_rank.values():

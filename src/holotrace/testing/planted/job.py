@@ -3,7 +3,7 @@
 The cost of a cause is how much longer all ranks together wait in the job than in the same job without this cause. This
 true cost does not depend on how an analysis attributes waiting. If ranks wait for no other reason, an exact analysis
 reports the same cost. If they also wait for other reasons, as in a pipeline, the analysis may report a different cost,
-because part of a wait may have several causes.
+because several causes may be responsible for the same part of a wait.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class CauseTruth:
     """The cost of a planted cause.
 
     waited_ns   how much waiting the cause adds, summed over all ranks
-    others_ns   the same sum over all ranks except the delayed rank, which may even wait less because of the cause
+    others_ns   the same sum without the delayed rank, because the cause may shorten that rank's own waits
     """
 
     cause: Cause

@@ -74,7 +74,7 @@ class Meetings:
     arrived: dict[tuple[object, ...], int] = field(default_factory=dict)
 
     def arrive(self, key: tuple[object, ...], start: int) -> int:
-        """Add the arrival of a rank at `start`; return the point where all ranks have arrived."""
+        """Record that a rank arrives at the point `start`; return the point where all ranks have arrived."""
         point = self.arrived.setdefault(key, -1)
         if point < 0:
             point = self.arrived[key] = self.course.point((start, 0))
@@ -147,7 +147,7 @@ class RankCourse:
         delays: Sequence[tuple[int, int]] = (),
         late: Sequence[tuple[int, int]] = (),
     ) -> None:
-        """Launch a kernel from an operator; `delays` lengthen the kernel, and `late` delays its start."""
+        """Launch a kernel from an operator; `delays` are added to its duration, and `late` postpones its start."""
         with self.within("cpu_op", operator):
             start, args = self._launched("cudaLaunchKernel", stream, late)
             activity = ("kernel", name, self._module())

@@ -64,7 +64,7 @@ def test_a_slow_host_costs_what_it_costs_without_the_profiler(job: str, idle_ms:
     ],
 )
 def test_the_mistake_comes_first(job: str, rule: str) -> None:
-    """The mistake is the first finding, before profiler overhead and costs that no change to the code can avoid."""
+    """The mistake is the first finding; profiler overhead and costs that code changes cannot avoid come after it."""
     assert next(iter(findings_of(job))) == rule
 
 

@@ -20,12 +20,12 @@ def rule(name: str, precedence: int) -> Rule:
 
 
 def case(*pairs: tuple[int, int], saved_fraction: float = 1.0) -> Case:
-    """Return a case that explains these intervals."""
+    """Return a case that explains the time in these intervals, given as pairs (start, end)."""
     return Case(intervals(*pairs), 1.0, saved_fraction)
 
 
 def intervals(*pairs: tuple[int, int]) -> Intervals:
-    """Return the starts and the ends of the pairs as two arrays."""
+    """Return the starts and the ends of intervals, given as pairs (start, end), as two arrays."""
     table = np.array(pairs, np.int64).reshape(-1, 2)
     return table[:, 0].copy(), table[:, 1].copy()
 
@@ -53,7 +53,7 @@ def test_time_outside_the_steps_does_not_count() -> None:
 
 
 def test_a_case_that_saves_a_share_claims_all_of_its_time() -> None:
-    """If a kernel could be twice as fast, the first rule claims half of its time; other rules cannot claim the rest."""
+    """If the first rule claims half of a kernel's time, other rules cannot claim the other half."""
     found = claims([(rule("first", 0), case((0, 40), saved_fraction=0.5)), (rule("second", 1), case((0, 40)))], STEP)
 
     assert [claim.claimed_ns for claim in found] == [20, 0]

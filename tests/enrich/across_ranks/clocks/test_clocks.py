@@ -56,7 +56,7 @@ def test_the_truth_is_inside_the_interval_for_many_jobs() -> None:
 
 
 def test_two_hosts_that_enter_and_leave_together() -> None:
-    """Clock b is 7 s ahead; the error consists of the 1 µs that a call takes and of rounding to whole µs (2 µs)."""
+    """Clock b is 7 s ahead; the possible error is 1 µs for the length of a call plus 2 µs for rounding to whole µs."""
     found = clocks(calls_of(*every_10_us(20, 7_000_000_000)), TWO_HOSTS)
 
     reference, other = found.per_host.iter_rows(named=True)
@@ -143,7 +143,7 @@ def test_sends_bound_a_clock_on_one_side_and_answers_on_the_other() -> None:
 
 
 def test_even_all_to_alls_count() -> None:
-    """In an all-to-all with equal total sizes, each rank waits for all others, unless it splits its data unevenly."""
+    """In an all-to-all with equal total sizes, each rank waits for all others if the data is split evenly."""
     even = calls_of(*every_10_us(20, 300, family="all_to_all")).with_columns(in_bytes=pl.lit(64), out_bytes=pl.lit(64))
 
     assert clocks(even, TWO_HOSTS).per_host["instance_count"].to_list() == [20, 20]
@@ -195,7 +195,7 @@ def test_a_host_that_sends_by_itself_starts_when_it_is_asked() -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("job", ["dlrm_8rank", "ddp_gloo_4rank", "pipeline_gloo_4rank"])
 def test_ranks_of_one_real_host_taken_for_several_hosts(job, real_traces) -> None:
-    """The ranks share one clock, so every interval must contain 0, and no match may contradict the others."""
+    """The ranks share one clock, so every interval must contain 0, and no matched call may contradict the others."""
     trace = opened(real_traces / job)
     matching = match({rank: of_rank(rank_trace) for rank, rank_trace in trace.ranks.items()})
     found = clocks(matching.calls, {rank: f"host{rank}" for rank in trace.ranks})
@@ -257,7 +257,7 @@ def _jumped(seed: int) -> tuple[Clocks, str, int]:
 
 @pytest.mark.parametrize("seed", [*range(6), *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(6, 40))])
 def test_small_jumps_are_found_and_no_others(seed) -> None:
-    """The jump of one host is found, and no jump is reported for hosts that are compared through this host."""
+    """Only the host whose clock jumps is reported, although other clocks are compared through that host."""
     found, host, by_ns = _jumped(seed)
 
     assert found.jumps["host"].to_list() == [host]
@@ -265,7 +265,7 @@ def test_small_jumps_are_found_and_no_others(seed) -> None:
 
 
 def test_a_jump_that_the_reference_did_not_record() -> None:
-    """The reference host starts recording after host3's jump, but calls with other hosts show the jump."""
+    """The reference host starts recording after host3's clock has jumped, but host3's calls with others show the jump."""
     job = simulated_calls(CallsOptions(hosts=8, operations=150, topology="grid", late_host=0, seed=1))
     found = clocks(*shifted_from(job, "host3", 0.15, 1_000_000_000)[:2])
 
@@ -274,7 +274,7 @@ def test_a_jump_that_the_reference_did_not_record() -> None:
 
 
 def test_a_wrong_match_is_left_out() -> None:
-    """One of 40 operations is matched with a later call of rank 1. The match contradicts the others and is dropped."""
+    """One of 40 operations is matched with a later call of rank 1; this wrong match is found and dropped."""
     rows = every_10_us(40, 300)
     rows[41] = (1, 20, "all_reduce", 10_000 * 23 + 300, 10_000 * 23 + 1_300)
     found = clocks(calls_of(*rows), TWO_HOSTS)

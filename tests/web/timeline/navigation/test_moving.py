@@ -77,7 +77,7 @@ def test_n_leads_along_the_name(url, browser) -> None:
 
 @pytest.mark.slow
 def test_the_map_moves_the_visible_range(url, browser) -> None:
-    """The brush marks the visible range; it can be drawn, dragged, resized and moved with keys."""
+    """A brush on the map marks the visible range; it can be drawn, dragged, resized and moved with keys."""
     with visit(browser, f"{url}&ranks=0") as seen:
         drawn = Drawn(seen, ranks=1)
         drawn.until("it.minimap?.busy.size === 1")
@@ -125,7 +125,7 @@ def test_the_map_shows_every_rank(tmp_path, browser) -> None:
 
 @pytest.mark.slow
 def test_flags_are_set_named_shown_and_deleted(url, browser) -> None:
-    """A click on the ruler and Shift F set flags; the list renames them, jumps to them and deletes them."""
+    """A click on the ruler or Shift F sets a flag; in the list, flags can be renamed, shown and deleted."""
     with visit(browser, url) as seen:
         drawn = Drawn(seen)
         seen.page.mouse.click(*drawn.ruler(100_000))

@@ -13,7 +13,7 @@ from holotrace.web.timeline.navigation.neighbours import neighbour
 
 
 def index_of(*kernels: tuple[str, int, int]) -> TimelineIndex:
-    """Return the index of a rank; a kernel is (name, stream, start in µs) and takes 1 µs."""
+    """Return the index of a rank that runs these kernels, given as (name, stream, start in µs); each takes 1 µs."""
     builder = TraceBuilder()
     for name, stream, start_us in kernels:
         builder.kernel(name, stream=stream, start_us=start_us, duration_us=1)

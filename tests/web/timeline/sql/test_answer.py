@@ -1,4 +1,4 @@
-"""The answer to a query has its rows as text, and the event or time of each row on the timeline."""
+"""The answer to a query contains the rows as text, and links each row to its event or time on the timeline."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ BASE = 1_700_000_000_000_000_000
 
 
 def job(ranks: int = 2) -> Trace:
-    """Return ranks with one kernel each, which starts after 10 µs and takes 5 µs."""
+    """Return ranks that each run one kernel, which starts after 10 µs and takes 5 µs."""
     builder = TraceBuilder(base_time_ns=BASE)
     for rank in range(ranks):
         builder.rank(rank).kernel("<b>gemm</b>\n", start_us=10, duration_us=5, launch_us=0)

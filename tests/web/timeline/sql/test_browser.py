@@ -47,7 +47,7 @@ def test_a_row_of_an_answer_leads_to_its_event(url, browser) -> None:
 
 @pytest.mark.slow
 def test_a_time_without_an_event_is_shown(url, browser) -> None:
-    """A row with a rank and a time can be shown on the timeline; a row without rank and time has no button."""
+    """A row with a rank and a time has a button that shows it on the timeline; a row without them has none."""
     with visit(browser, url) as seen:
         drawn = Drawn(seen)
         seen.page.get_by_role("button", name="SQL").click()

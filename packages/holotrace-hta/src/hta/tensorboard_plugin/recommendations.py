@@ -31,7 +31,7 @@ _TENSOR_CORES, _NCCL = (7, 0), (3, 5)
 
 
 class _Case(NamedTuple):
-    """A case to which a rule applies: the device, if the rule is about devices, the measured fraction and its limit."""
+    """A case to which a rule applies: the device (None for a rule about ranks), the measured fraction and its limit."""
 
     device: int | None = None
     value: float | None = None
@@ -174,9 +174,9 @@ def _owned_kernels(rank_trace: RankTrace) -> pl.DataFrame:
     Returns:
         duration_ns        int64
         uses_tensor_cores  bool
-        is_counted         bool   whether the plugin counts the call as an operator
-        is_eligible        bool   whether the operator, or one of its ancestors, could use tensor cores although none of
-                                  the children of that operator or ancestor could
+        is_counted         bool   whether the plugin counts the operator; false if the kernel has none
+        is_eligible        bool   whether the operator or one of its ancestors could use tensor cores itself, but has no
+                                  child that could
     """
     attribution = attribution_of(_COMPAT)
     nodes = attribution.host_nodes(rank_trace)

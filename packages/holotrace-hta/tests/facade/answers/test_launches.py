@@ -133,7 +133,7 @@ def test_sequences_come_with_a_marked_trace(analyzer, tmp_path) -> None:
     ],
 )
 def test_without_sequences_the_frame_is_empty_and_says_why(analyzer, tmp_path, options, reason) -> None:
-    """Without sequences, the frame is empty and gives the reason; no copy is written."""
+    """If no sequence is found, the frame is empty and gives the reason, and no copy of the trace is written."""
     (tmp_path / "out").mkdir()
     frame = analyzer.get_frequent_cuda_kernel_sequences(output_dir=str(tmp_path / "out"), rank=2, **options)
 

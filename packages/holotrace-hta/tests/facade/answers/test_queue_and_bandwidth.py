@@ -209,7 +209,7 @@ def test_time_blocked_on_every_stream(small) -> None:
 
 
 def test_time_blocked_of_queues_whose_rows_alternate(small) -> None:
-    """Even if the rows of several queues alternate, each length lasts until the next change of the same queue."""
+    """A queue keeps its length until its own next row, even if rows of other queues lie between."""
     series = small.get_queue_length_time_series(ranks=[0])[0]
     frame = pd.concat([series, series.assign(stream=8), series.assign(pid="host")]).sort_values("ts", kind="stable")
     blocked = small.get_time_spent_blocked_on_full_queue({0: frame}, 2)
@@ -226,7 +226,7 @@ def test_a_job_without_gpu_work_has_empty_answers(tmp_path) -> None:
 
 
 def test_ranks_can_be_chosen(small) -> None:
-    """`ranks` selects ranks; the default is all ranks, but only rank 0 in HTA."""
+    """`ranks` selects ranks; by default, holotrace-hta uses all ranks, and HTA only rank 0."""
     assert list(small.get_queue_length_time_series(ranks=[1])) == [1]
     with pytest.raises(UnknownRankError):
         small.get_memory_bw_time_series(ranks=[9])

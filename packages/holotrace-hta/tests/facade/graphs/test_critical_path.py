@@ -133,7 +133,7 @@ def test_without_networkx_the_way_out_is_named(graph, monkeypatch) -> None:
 
 
 def test_weights_that_a_script_sets_move_the_path(graph, tmp_path, analyzer) -> None:
-    """If gemm and its delays weigh 3 µs each, the path runs through the host: mm, a gap, and the waiting call."""
+    """If a script sets the weights of gemm and its delays to 3 µs, the path stays on the host: mm, a gap, a wait."""
     for begin, end in ((5, 7), (3, 5), (7, 8)):
         graph.edges[begin, end]["weight"] = 3
 
@@ -173,7 +173,7 @@ def test_a_kernel_before_its_launch_fails_only_a_strict_analysis(tmp_path, monke
 
 
 def copied(path: str) -> tuple[list[str], list[dict]]:
-    """Return the names of the marked events of a copy, and its arrows."""
+    """Return the names of the marked events and the arrows in a copy of a trace."""
     content = Path(path).read_bytes()
     events = json.loads(gzip.decompress(content) if path.endswith(".gz") else content)["traceEvents"]
     marked = [event["name"] for event in events if event["ph"] == "X" and event["args"].get("critical") == 1]
@@ -193,7 +193,7 @@ def test_the_copy_marks_the_path_and_replaces_an_earlier_one(analyzer, graph, tm
 
 
 def test_copies_with_all_edges_show_launches_without_delay_if_asked_to(tmp_path, monkeypatch) -> None:
-    """If all edges are drawn, an environment variable adds two arrows for a launch without delay."""
+    """An environment variable adds the two arrows of a zero-delay launch to copies that show all edges."""
     monkeypatch.setenv("HOLOTRACE_CACHE_DIR", str(tmp_path / "cache"))
     builder = small().kernel("late", start_us=81, duration_us=3, launch_us=31)
     builder.write(tmp_path / "job")

@@ -22,7 +22,7 @@ FRAMES = st.dictionaries(
 
 @given(FRAMES)
 def test_the_statistics_are_those_of_pandas(frames: dict[int, pd.DataFrame]) -> None:
-    """`described` equals pandas for any order of rows, missing values, and groups of one value or none."""
+    """`described` equals pandas for rows in any order, missing values, and groups with one value or no values."""
     parts = {rank: frame.groupby("stream")[["queue_length"]].describe() for rank, frame in frames.items()}
     expected = pd.concat(parts, names=["rank", "stream"])
     summary = described(frames, by="stream", value="queue_length")

@@ -87,7 +87,7 @@ def test_all_args_equal_htas(real_traces, goldens, name) -> None:
 
 
 def test_parse_all_args_shows_the_args_of_listed_events(tmp_path) -> None:
-    """Known args come first, then the others; args of events without a row get no column."""
+    """Columns of known args come before those of unknown args; args of events that have no row get no column."""
     builder = TraceBuilder().operator("a", start_us=0, duration_us=1, args={"mine": "x", "Ev Idx": 4})
     builder.event(
         ph="i", name="[memory]", cat="cpu_instant_event", pid=1, tid=1, ts=0, s="t", args={"Bytes": 1, "other": 2}

@@ -113,7 +113,7 @@ def stacks_of(analyzer: TraceAnalysis, rank: int) -> pd.DataFrame:
 
 
 def assert_same(actual: object, expected: object) -> None:
-    """Compare the values of answers, but not symbol ids; integers may be equal to floats."""
+    """Assert that two answers have equal values; ignore symbol ids, and treat 1 and 1.0 as equal."""
     if isinstance(expected, pd.DataFrame):
         assert isinstance(actual, pd.DataFrame)
         shown = [
@@ -246,7 +246,7 @@ def test_names_changed_in_a_frame_are_the_names_of_kernels(tmp_path) -> None:
 
 
 def test_a_renamed_symbol_renames_the_kernels(tmp_path) -> None:
-    """Events get a new name if the script assigns a symbol table with another text for their id."""
+    """If a script assigns a symbol table that maps an id to a new text, events with this id get the new name."""
     expected = opened(job(gemm="sgemm"), tmp_path / "expected")
     analyzer = opened(job(), tmp_path / "renamed")
     analyzer.t.get_all_traces()
@@ -313,7 +313,7 @@ def test_all_frames_at_once(tmp_path) -> None:
 
 
 def test_a_frame_made_by_hand_is_a_rank() -> None:
-    """A frame with cat, name, ts, dur and a stream works as a rank without a file."""
+    """A script can add a rank that has no file, as a frame with the columns that analyses need."""
     trace = Trace(trace_files={}, trace_dir="")
     frame = pd.DataFrame(
         {"cat": "kernel", "name": ["gemm", "nccl_allreduce"], "ts": [0, 5], "dur": [10.5, 10], "stream": [7, 8]}

@@ -47,7 +47,8 @@ const surfaceOf = (template) => template.layout.paper_bgcolor;
 
 export const callbacks = {
   /**
-   * Selectors -> address. If the server drew the page for another address, request the page again.
+   * Return the address for the values of the selectors. If the server drew the page for another address, request the
+   * page again.
    * @param {(string | string[] | null)[]} values
    * @param {Id[]} ids
    * @param {string | undefined} drawn
@@ -77,7 +78,8 @@ export const callbacks = {
   },
 
   /**
-   * Changed controls of a table -> address and download links; the table also requests its rows again.
+   * After a control of a table has changed, update the address, request the table's rows again, and return the table's
+   * download links.
    * @param {string} search
    * @param {string} by
    * @param {string} top
@@ -94,7 +96,7 @@ export const callbacks = {
   },
 
   /**
-   * The selected row -> a link to its event, time or name on the timeline, and whether to hide the link.
+   * Return a link that shows the event, time or name of the selected row on the timeline, and whether to hide the link.
    * @param {(TableRow[] | null | undefined)[]} selected
    */
   timeline: (selected) => {
@@ -112,9 +114,9 @@ export const callbacks = {
   },
 
   /**
-   * Ticked runs -> the address of the page that compares two of them, and a hint. If one run is ticked, each other run
-   * gets a link that compares it with the ticked run. Of two compared runs, the upper one is the test, because the list
-   * shows newer runs first.
+   * Return the address of the page that compares the two ticked runs, and a hint for the user. If only one run is
+   * ticked, each other run gets a link that compares it with the ticked run. The list shows newer runs first, so the
+   * upper of the two runs is the test run, and the lower one is the control run.
    * @param {(boolean | undefined)[]} ticks
    * @param {Id[]} ids
    */
@@ -132,7 +134,7 @@ export const callbacks = {
   },
 
   /**
-   * Click on the button that switches between light and dark -> colour scheme.
+   * Return the colour scheme after a click on the button that switches between light and dark.
    * @param {number | undefined} clicks
    * @param {string} scheme
    */
@@ -146,7 +148,7 @@ export const callbacks = {
   },
 
   /**
-   * Colour scheme -> templates of the figures.
+   * Give the figures the template of the colour scheme.
    * @param {string} scheme
    * @param {Figure[]} figures
    * @param {Record<string, Figure["layout"]["template"]>} templates

@@ -61,7 +61,8 @@ def test_other_streams_are_silent(job: dict[str, float]) -> None:
 def alternating_job(*, calls: bool = True, asked: bool = True, turns: int = 6) -> holotrace.Trace:
     """Return steps of 1 ms in which two streams take turns with kernels of 100 µs, all launched early in the step.
 
-    If `asked`, a call makes each kernel wait for the previous one. If `calls` is false, such calls were not recorded.
+    If `asked` is true, a call makes each kernel wait for the previous one. If `calls` is false, no call is recorded
+    that makes a stream wait.
     """
     trace = TraceBuilder().header(deviceProperties=[dict(H100)])
     shape = {"blocks per SM": 0.3, "grid": [40, 1, 1], "block": [256, 1, 1]}

@@ -27,7 +27,7 @@ _STORED = ("event_index", "kind", "category", "name", "track_id", "start_ns", "d
 
 
 class _Source(NamedTuple):
-    """The source of columns: a table, {its column: HTA's column}, and the value for missing data."""
+    """A table that columns of the frame come from, {its column: HTA's column}, and the value for missing data."""
 
     table: str
     columns: dict[str, str]
@@ -74,10 +74,10 @@ def trace_frame(
 ) -> pd.DataFrame:
     """Return a rank's events that have a duration, in file order and with HTA's columns; row labels are `index`.
 
-    Times are microseconds since `origin_ns`: integers if all are whole numbers, otherwise exact to thousandths. `end` is
-    `ts + dur`. `stream` is -1 on the host. `index_correlation` links device work to its launch
-    call, and a launch call to the first device event that it launched; -1 if there is none. `iteration` is the step, or
-    -1 outside of steps.
+    Times are in microseconds since `origin_ns`: integers if all of them are whole microseconds, and otherwise
+    fractions that are exact to the nanosecond. `end` is `ts + dur`. `stream` is -1 on the host. `index_correlation`
+    links device work to its launch call, and a launch call to the first device event that it launched; -1 if there is
+    none. `iteration` is the step, or -1 outside of steps.
     """
     columns = _event_columns(rank_trace, symbols, origin_ns, kinds)  # frees the events before reading the rest
     columns |= _side_columns(rank_trace, pl.Series("event_index", columns["index"], dtype=pl.UInt32))
@@ -123,7 +123,7 @@ def _texts_of_rank(rank_trace: RankTrace) -> list[str]:
 def _events(rank_trace: RankTrace, kinds: Sequence[EventKind]) -> pl.DataFrame:
     """Return the events that HTA lists, with their steps; the stream of host events is null.
 
-    Not cached, because the cached frame contains the same data.
+    The result is not cached, because the cached frame contains the same data.
     """
     on_device = pl.col("kind").is_in([kind.value for kind in STREAM_KINDS])
     events = listed_events(rank_trace, _STORED, kinds)
@@ -178,7 +178,7 @@ def partners(rank_trace: RankTrace, indexes: npt.NDArray[Any]) -> npt.NDArray[np
     work, calls = (column.to_numpy() for column in (pairs["event_index"], pairs["launch_index"]))
     size = 1 + max(int(rows.max(initial=0)) for rows in (work, calls, indexes))
     partner: npt.NDArray[np.int64] = np.full(size, -1, np.int64)
-    partner[calls] = work  # from last to first, so the first event of a call overwrites the others
+    partner[calls] = work  # last event first, so each call keeps its first event
     partner[work] = calls
     partners: npt.NDArray[np.int64] = partner[indexes]
     return partners

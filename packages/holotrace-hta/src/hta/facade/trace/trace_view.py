@@ -156,7 +156,7 @@ class TraceView:
         return self.traces
 
     def get_trace_duration(self, rank: int | None = None) -> float:
-        """Return the µs from the start of a rank's first event to the end of its last, by default for the first rank."""
+        """Return the µs from the earliest start to the latest end of a rank's events, by default the first rank's."""
         events = self.get_trace(self.get_ranks()[0] if rank is None else rank)
         return float(events["end"].max() - events["ts"].min()) if len(events) else 0.0
 
@@ -244,7 +244,7 @@ class TraceView:
         return event if is_start else event | {"bp": "e"}
 
     def _show(self, trace: Trace) -> None:
-        """Use this trace from now on."""
+        """Make `trace` the opened trace, and discard what was cached for the previous one."""
         self._recorded = trace
         self.trace_files: dict[int, str] = {rank: rank_trace.source for rank, rank_trace in trace.ranks.items()}
         self._frames = FramesByRank(trace.ranks, self._frame)
@@ -265,7 +265,7 @@ class TraceView:
         return self.symbol_table.get_sym_table()[: len(made)] != made
 
     def _edited(self, rank: int, frame: pd.DataFrame, version: Fingerprint, texts: int) -> RankTrace:
-        """Return a rank with the events of its frame, cached as long as the frame does not change."""
+        """Return a rank with the events of its frame, cached until the frame or the symbol table changes."""
         known = (version, texts)
         if rank not in self._edits or self._edits[rank][0] != known:
             recorded = self._recorded.ranks.get(rank)
