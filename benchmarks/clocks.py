@@ -5,8 +5,8 @@
 Each seed is a job of 2 to 64 hosts with offsets of up to 5 s, drifts of up to 100 ppm, slow hosts, late recordings,
 missing calls, and groups across hosts. Each estimate has an interval: the estimated value plus or minus a half-width.
 For each topology and number of hosts, the table shows the percentage of intervals that contain the true value, and the
-median half-width. The last column shows the bound that physics sets for one call: the shortest time, over all calls
-across hosts, from the last rank's start to the first rank's end. In a chain, only neighbouring hosts share calls, so
+median half-width. The last column shows the best that a single call allows: the shortest time, over all calls across
+hosts, from the last rank's start to the first rank's end. In a chain, only neighbouring hosts share calls, so
 half-widths add up along the chain.
 """
 
