@@ -70,7 +70,10 @@ def _is_late_by_chance(evidence: JobEvidence, rank: int) -> bool:
     to be the latest in a step.
     """
     delays = delays_of(evidence, rank)
-    if delays.is_empty() or function_alone(evidence, rank, _cost_per_step(evidence, delays)) is not None:
+    if (
+        delays.is_empty()
+        or longest_if_half(functions_alone(evidence, rank), _cost_per_step(evidence, delays)) is not None
+    ):
         return False
     words = explained(evidence, delays)[1]
     latest = _latest_ranks(evidence)
@@ -100,9 +103,9 @@ def _chance(late: int, steps: int, ranks: int) -> float:
     return min(1.0, likelihood)
 
 
-def function_alone(evidence: JobEvidence, rank: int, cost_ns: float) -> str | None:
-    """Return the longest function that only this rank runs, if it takes at least half of `cost_ns` per step."""
-    return next((name for name, time_ns in functions_alone(evidence, rank).items() if 2 * time_ns >= cost_ns), None)
+def longest_if_half(alone: Mapping[str, int], cost_ns: float) -> str | None:
+    """Return the first of the `functions_alone`, if it takes at least half of `cost_ns` per step."""
+    return next((name for name, time_ns in alone.items() if 2 * time_ns >= cost_ns), None)
 
 
 def functions_alone(evidence: JobEvidence, rank: int) -> dict[str, int]:

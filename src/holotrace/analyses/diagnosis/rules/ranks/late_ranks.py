@@ -17,9 +17,9 @@ from holotrace.analyses.diagnosis.rules.ranks.blame import (
     blamed,
     delays_of,
     explained,
-    function_alone,
     functions_alone,
     has_same_work,
+    longest_if_half,
 )
 from holotrace.analyses.diagnosis.rules.ranks.experts import WORK
 from holotrace.analyses.diagnosis.rules.ranks.mean_costs import steps_of, wait_count
@@ -49,7 +49,7 @@ def late_ranks(evidence: JobEvidence) -> Iterator[JobCase]:
         sums = mine.group_by("waiting_rank").agg(pl.col("cost_ns").sum()).sort("waiting_rank")
         costs = {rank: cost_ns * once.get(rank, 1.0) / steps for rank, cost_ns in sums.iter_rows()}
         alone = functions_alone(evidence, row["rank"])
-        function = function_alone(evidence, row["rank"], max(costs.values()))
+        function = longest_if_half(alone, max(costs.values()))
         words: dict[str, Any] = {
             "rank": row["rank"],
             "fraction": fraction,
