@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import pytest
 
 pytest.importorskip("dash")
@@ -11,6 +13,9 @@ from browsing import PATIENCE_MS, visit
 from drawn_timeline import LENGTH_NS, Drawn, length, serving
 from holotrace.testing import write_job
 from jobs import MARKUP
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Route
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(300)]
 
@@ -206,6 +211,24 @@ def test_the_window_of_the_address_comes_before_the_zoom_to_its_event(url, brows
         heading(drawn, "gemm")
         assert drawn.window == (40_000, 140_000)
         seen.page.keyboard.press("0")
+        assert drawn.window == (0, LENGTH_NS)
+        assert not seen.troubles
+
+
+@pytest.mark.slow
+def test_a_visitor_who_has_moved_the_view_stays_there(url, browser) -> None:
+    """If the visitor moves the view before the requested event arrives, the event is selected without zooming to it."""
+    address = f"{url}&ranks=0{WINDOW}&find=gemm"
+    with visit(browser, address) as seen:
+        held: list[Route] = []
+        seen.page.route("**/timeline/event?*", lambda route: held.append(route))  # noqa: PLW0108 -- playwright sets an attribute of the function
+        seen.page.goto(address)
+        drawn = Drawn(seen, ranks=1)
+        drawn.until("it.selected !== null")
+        seen.page.keyboard.press("0")
+        assert drawn.window == (0, LENGTH_NS)
+        held[0].continue_()
+        heading(drawn, "gemm")
         assert drawn.window == (0, LENGTH_NS)
         assert not seen.troubles
 

@@ -89,13 +89,16 @@ export class Selection {
   }
 
   /**
+   * Select an event and zoom to it, unless the visitor has moved the view before the server answers.
    * @param {number} rank
    * @param {number} event
    */
   async goTo(rank, event) {
+    const { movement, view } = this.timeline;
+    const { start, end } = view;
     const answer = await this.select(rank, event);
-    if (answer) {
-      this.timeline.movement.show(rank, answer.at);
+    if (answer && view.start === start && view.end === end) {
+      movement.show(rank, answer.at);
     }
   }
 
