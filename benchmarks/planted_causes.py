@@ -4,10 +4,11 @@
 
 Each seed gives a job of 8 to 512 ranks with one to three planted causes. The jobs combine data, tensor and pipeline
 parallelism, on GPUs with NCCL or on CPUs with gloo. Each job runs on one host, or on several hosts whose clocks differ
-and drift. About 40 % of the recordings are incomplete: a missing rank, missing sends or launches, or a file that is cut
-off. The columns of the table:
+and drift. About 40 % of the recordings are incomplete: a missing rank, missing sends or launches, or a file without
+its beginning. The columns of the table:
 
-    right       number of causes whose reported cost differs from the true cost by at most the reported error
+    right       number of causes whose reported cost differs from the true cost by no more than the allowed error: the
+                reported errors, the waits of unknown cause, the waits that were not recorded, and a small tolerance
     planted ms  how long other ranks wait because of the planted delays, from simulations with and without the delays
     charged ms  the cost as `wait_causes` defines it, computed from the simulation
     named ms    the cost that `wait_causes` reports

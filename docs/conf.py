@@ -21,7 +21,7 @@ extensions = [
 ]
 exclude_patterns = ["site"]
 language = "en"
-highlight_language = "none"  # code blocks name their language, except those for tables in docstrings
+highlight_language = "none"  # every code block names its language, except tables in docstrings, which are plain text
 
 myst_heading_anchors = 4
 

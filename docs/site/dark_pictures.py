@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 class DarkPictures(SphinxTransform):
     """Insert the dark picture, if there is one, after each light picture."""
 
-    default_priority = 400  # runs before Sphinx collects the pictures to copy
+    default_priority = 400  # before Sphinx collects the pictures that it copies to the site
 
     def apply(self) -> None:
         """Give each light and dark picture a class, so that the theme shows only one of the two."""

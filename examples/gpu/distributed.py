@@ -100,7 +100,7 @@ def experts(rank: int, *, slow: bool) -> Callable[[], None]:
 
 
 def pipeline(rank: int, *, slow: bool) -> Callable[[], None]:
-    """Return a step that passes four microbatches through two stages, and their gradients back."""
+    """Return a step that sends four microbatches forward through two stages, and their gradients backward."""
     stage = nn.Sequential(*(nn.Linear(1024, 1024) for _ in range(4))).to(DEVICE)
 
     def step() -> None:

@@ -166,7 +166,7 @@ def scaled_rows(rows, scales, result, width, block: triton.language.constexpr) -
 
 
 def triton_kernels() -> Scenario:
-    """Return a step that runs a hand-written kernel twice: with enough blocks for the device, and with eight blocks."""
+    """Return a step that runs a hand-written kernel twice: with enough blocks to fill the GPU, and with only eight."""
     rows, scales = random(16_384, 4096, dtype=FP32), random(16_384, dtype=FP32)
     result = torch.empty_like(rows)
 

@@ -1,4 +1,4 @@
-"""Training jobs without a mistake, and the same jobs with one planted mistake."""
+"""Training jobs, and variants of them with one change, which is often a planted mistake."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ STACKS = {"with_stack": True, "with_modules": True}
 
 @dataclass(frozen=True)
 class Job:
-    """How a transformer is trained; the defaults describe the job without a mistake."""
+    """The options of a transformer's training; the defaults describe the job `training`, which has no mistake."""
 
     size: Size = field(default_factory=Size)
     low_precision: bool = True
@@ -294,7 +294,7 @@ def convolutions(*, channels_last: bool) -> Scenario:
 
 
 VERY_LARGE = 1e30
-"""A limit that the sum of a layer's output never reaches."""
+"""A threshold that the sum of a layer's output never reaches, so code that needs a larger sum never runs."""
 
 
 def breaking_graph(*, breaks: bool) -> Scenario:

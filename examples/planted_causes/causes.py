@@ -19,7 +19,7 @@ def read_from_slow_disk(_: Tensor) -> None:
 
 
 def collect_garbage(_: Tensor) -> None:
-    """Run a full garbage collection, which takes 0.1 s because PyTorch alone creates very many objects."""
+    """Run a full garbage collection; it takes 0.1 s, because importing PyTorch creates a great many objects."""
     gc.collect()
 
 

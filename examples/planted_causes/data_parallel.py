@@ -47,7 +47,10 @@ def tensor_parallel(steps: Iterable[int], planted: Planted) -> None:
 
 
 class RandomTokens(Dataset[Tensor]):
-    """Random tokens; if long sequences are the rank's planted cause, they are `planted.repeats` times as long."""
+    """Sequences of random tokens.
+
+    If long sequences are the planted cause of a rank, that rank's sequences are `planted.repeats` times as long.
+    """
 
     def __init__(self, planted: Planted) -> None:
         self.planted = planted

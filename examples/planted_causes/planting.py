@@ -1,4 +1,4 @@
-"""Runs a scenario's cause where it is planted, and measures it independently of the profiler."""
+"""Runs a scenario's planted cause, and measures how long it takes, independently of the profiler."""
 
 from __future__ import annotations
 
@@ -24,10 +24,13 @@ class Planted:
         self.duration_ns: dict[int, int] = defaultdict(int)
         self.call_count: dict[int, int] = defaultdict(int)
         self.computed_ns: dict[int, int] = {}
-        """CPU time of the forward and backward passes by step, without waits for other ranks; empty if not measured."""
+        """{step: CPU time of its forward and backward passes, without waits for other ranks}; empty for pipelines."""
 
     def at(self, point: str, tensor: Tensor, number: int = 0) -> None:
-        """Run the cause if it is planted at this point and, if `only` is not empty, for this microbatch or step."""
+        """Run the cause if it is planted at this point.
+
+        `number` is the number of the microbatch or step. If `only` is not empty, the cause runs only for its numbers.
+        """
         if self.cause and point == self.point and (not self.only or number in self.only):
             for _ in range(self.repeats):
                 self._run(self.cause, tensor)

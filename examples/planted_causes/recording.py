@@ -55,7 +55,7 @@ def recorded_steps(path: Path, planted: Planted) -> Iterator[int]:
 
 
 class PoliteProfile(profile):
-    """Lowers its process's priority before it stops, because stopping would slow ranks that are still training."""
+    """A profiler that lowers its process's priority before it stops, so stopping does not slow other ranks."""
 
     def stop_trace(self) -> None:
         """Stop recording."""

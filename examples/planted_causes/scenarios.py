@@ -25,9 +25,12 @@ class Scenario(NamedTuple):
     """Where the job runs the cause: the name that the job passes to `Planted.at`."""
     cause: Cause | None = None
     repeats: Mapping[int, int] = {}
-    """How often each slow rank runs the cause there."""
+    """{slow rank: number of times that it runs the cause}; for long sequences, the factor of their length."""
     only: Collection[int] = ()
-    """Microbatches (for causes in a forward pass) or steps (at the end of a step) that run the cause; if empty, all."""
+    """The microbatches (for a cause in a forward pass) or steps (for a cause at the end of a step) that run the cause.
+
+    If empty, all of them run it.
+    """
 
     def planted(self, rank: int) -> Planted:
         """Return the planted cause of a rank."""

@@ -53,7 +53,8 @@ def frame_of(cause: Cause | None) -> str | None:
 def longer_computation(scenario: Scenario, ranks: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Return how much more CPU time each slow rank uses in each step than the median of the other ranks.
 
-    This is the truth of scenarios in which slow ranks compute more, but call no function that is the cause.
+    In some scenarios, slow ranks compute more (for example, on longer sequences), but no function call is the cause.
+    For these scenarios, `truth.json` contains this additional CPU time.
     """
     return [
         {

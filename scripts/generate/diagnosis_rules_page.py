@@ -11,8 +11,9 @@ _BEGINNING = """\
 # Rules of the diagnosis
 
 [Diagnosis](analyses/diagnosis.md) uses these rules. A rule applies if the measured value reaches its threshold. If
-several rules explain the same time, the rule with the lowest order comes first. Rules of order 0 find definite causes.
-Rules of order 3 find symptoms, and explain only the time that no other rule explains.
+several rules explain the same time, the rule with the lowest order comes first. The order is 0 for certain
+causes, 1 for likely causes, 2 for uncertain causes and for the overhead of recording the trace, and 3 for symptoms.
+Rules of order 3 explain only the time that no other rule explains.
 
 """
 _RANK_HEADING = "## On one rank\n\n"

@@ -39,7 +39,7 @@ _DEVICES = """
 ## Devices
 
 The table gives the dense peaks of one device in TFLOP/s (int8: TOP/s), without sparsity; a dash means unknown or not supported. MI250 and MI250X have two
-dies, which the profiler shows as two devices; their values are for one die. Sizes of caches are in 10^6 bytes: 50 MiB are 52.4 MB. Values
+dies, which the profiler shows as two devices; their values are for one die. Cache sizes are in MB (10^6 bytes): a cache of 50 MiB is listed as 52.4. Values
 listed under "not confirmed" have no public source; all others agree with a public source. Check the values that you rely on against the data sheet. The float16 and float8 rates of GeForce cards assume float16 accumulation.
 
 """

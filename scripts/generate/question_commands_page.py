@@ -21,24 +21,24 @@ Each question is also a command, with the [common options](commands.md) and thes
 
 | option | meaning |
 |---|---|
-| `--json` | print an object with `analysis`, `ranks`, the tables of the result by name, and `findings` |
+| `--json` | print an object with the keys `analysis`, `ranks` and `findings`, and one key for each table of the result |
 | `--csv` | print all rows of the main table as CSV, with times in ns and shares as fractions of 1 |
 | `--rows 20` | print at most this many rows of each table |
-| `--sort COLUMN` | sort each table that has this column by the column's values, largest first; write the column's name as in `--json` |
+| `--sort COLUMN` | sort each table that has this column by the column's values, largest first; COLUMN is the column's name in the `--json` output |
 | `--figure FILE` | also write the figure |
 | `--force` | replace an existing file |
 
 JSON contains every row. Times are whole nanoseconds, shares are fractions of 1, and unknown values are null.
 
 With `--figure FILE.html`, the figure is a page that works offline. If kaleido and a Chrome browser are installed, `.png`, `.jpg`, `.webp`, `.svg`
-and `.pdf` also work. If the file already exists (without `--force`) or cannot be written,
+and `.pdf` also work. If the file cannot be written, or already exists and `--force` is not given,
 the command stops before it reads the traces.
 """
 
 _COMPARISONS = """\
 ## Two traces
 
-The following commands compare two traces, as in `holotrace diff CONTROL TEST`. CONTROL and TEST are each one file, folder or pattern.
+The following commands compare two traces, as in `holotrace diff CONTROL TEST`. CONTROL and TEST can each be a file, a folder or a pattern.
 `--control-ranks 0-7,9` selects the ranks of CONTROL, and `--test-ranks 0-7,9` the ranks of TEST. `--control-capture PATH` and
 `--test-capture PATH` [name the operators of CUDA graphs](../how-to/attribute_graphs.md). With `--json`, the printed object contains
 `comparison` instead of `analysis` and `ranks`.

@@ -125,7 +125,7 @@ class UnreadableTraceError(HolotraceError, OSError):
 
 
 class UnreachableError(UnreadableTraceError):
-    """A URL could not be reached: an extra is missing, access was refused, or the server does not answer.
+    """A URL could not be reached: an optional package is missing, access was refused, or the server does not answer.
 
     >>> from holotrace import UnreachableError, UnreadableTraceError
     >>> issubclass(UnreachableError, UnreadableTraceError)

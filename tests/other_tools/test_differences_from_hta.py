@@ -219,7 +219,7 @@ EXAMPLES: dict[str, tuple[str, tuple[Theirs, Ours]]] = {
         ),
     ),
     "alexnet: non-compute time": ("critical_path_alexnet", temporal("non_compute_time(us)")),
-    "alexnet: from first to last work": ("critical_path_alexnet", temporal("kernel_time(us)")),
+    "alexnet: time from first to last work": ("critical_path_alexnet", temporal("kernel_time(us)")),
     "triton: compute time": ("triton_example", temporal("compute_time(us)")),
     "mtia_inference: compute time": ("mtia_inference_trace", temporal("compute_time(us)")),
     "diff/test: time of all kernels": ("trace_diff_test", kernel_time()),
@@ -263,16 +263,16 @@ EXAMPLES: dict[str, tuple[str, tuple[Theirs, Ours]]] = {
             lambda facade: rows(facade.get_frequent_cuda_kernel_sequences("aten::conv2d", ".")),
         ),
     ),
-    "diff/test: changes on stream 7": ("trace_diff_test", queue("count")),
+    "diff/test: queue length changes on stream 7": ("trace_diff_test", queue("count")),
     "diff/test: longest queue of stream 7": ("trace_diff_test", queue("max")),
-    "diff/test: streams where a launch ever waited": (
+    "diff/test: streams on which a launch had to wait": (
         "trace_diff_test",
         (
             lambda htas: rows(htas.table("get_time_spent_blocked_on_full_queue.max1")),
             lambda facade: rows(blocked(facade)),
         ),
     ),
-    "diff/test: number of points of the bandwidth of `Memcpy DtoD`": ("trace_diff_test", copies(1, "count")),
+    "diff/test: data points in the bandwidth of `Memcpy DtoD`": ("trace_diff_test", copies(1, "count")),
     "diff/test: median bandwidth of `Memcpy DtoD`": ("trace_diff_test", copies(1, "50%")),
     "diff/test: maximum bandwidth of `Memcpy DtoD`": ("trace_diff_test", copies(1, "max")),
     "ns_resolution: minimum bandwidth of `Memcpy DtoD`": ("ns_resolution_trace", copies(0, "min")),

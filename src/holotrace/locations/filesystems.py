@@ -68,7 +68,7 @@ def opened_filesystem(url: str, secret: Secret) -> tuple[AbstractFileSystem, str
     """Return the file system of a URL, and the path in this file system.
 
     Raises:
-        UnreachableError: an extra is missing, the scheme is unknown, or the credentials are invalid.
+        UnreachableError: an optional package is missing, the scheme is unknown, or the credentials are invalid.
     """
     environment = tuple((name, value) for name, value in os.environ.items() if name.startswith(_VARIABLES))
     is_signed = bool(secret.query) and translated(url).startswith("http")

@@ -81,6 +81,6 @@ def _range(first: str, last: str | None, step: str | None) -> range:
 ANNOTATION = Option("annotation", "Use the host annotations of this name as steps, numbered from 0.", metavar="NAME")
 COMPAT = Option(
     "compat",
-    "Give the numbers of PyTorch's TensorBoard plugin, quirks included.",
+    "Give the same numbers as PyTorch's TensorBoard plugin, including its quirks.",
     kind=Literal["torch_tb_profiler"],
 )

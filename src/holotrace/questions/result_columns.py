@@ -127,7 +127,9 @@ EVENTS = (
     ResultColumn("event_index", "uint32", "position of the event in its file, from 0", heading="place in the file"),
     ResultColumn("launch_index", "uint32", "event_index of the call that launched the work; null if unknown"),
     ResultColumn("work_index", "uint32", "event_index of the device work"),
-    ResultColumn("correlation", "int64", "links a launch to its work; -1 if not recorded"),
+    ResultColumn(
+        "correlation", "int64", "number that a launch and the device work it started have in common; -1 if not recorded"
+    ),
     _text("name", "name of the event: a kernel, copy, annotation or operator", "kernel"),
     _text("event", "name of the event, in tables that mix several kinds of events"),
     _text(
@@ -171,7 +173,7 @@ EVENTS = (
     _text("measure", "the measured or compared quantity", "share of"),
     ResultColumn("depth", "int32", "number of enclosing modules or tree rows"),
     ResultColumn("node", "int64", "row number in the tree"),
-    ResultColumn("parent", "int64", "row number of the enclosing path; -1 for phases"),
+    ResultColumn("parent", "int64", "row number of the enclosing row; -1 for phases, which no row encloses"),
     ResultColumn("registers_per_thread", "int64", "registers per thread", heading="registers"),
     _size("shared_memory_bytes", "shared memory per block", "shared memory"),
 )
@@ -234,7 +236,7 @@ TOTALS = (
     ),
     _length(
         "device_self_ns",
-        "part of device_total_ns spent in work that the row launched itself, outside inner rows",
+        "part of device_total_ns spent in work that was launched directly in this row, not in inner rows",
         "device, itself",
     ),
     _length("device_total_busy_ns", "time in which any of the work in device_total_ns runs"),
@@ -317,7 +319,7 @@ BUSY_AND_IDLE = (
     ),
     _length(
         "runtime_part_ns",
-        "part of the step in which the host is in the runtime or driver, while the device does none of the above",
+        "part of the step in which the host is in the runtime or driver, and no kernel, copy or memset runs",
         "runtime",
     ),
     _length(
@@ -333,8 +335,12 @@ BUSY_AND_IDLE = (
 """How the time of a device or step is divided."""
 
 DEVICE_USE = (
-    _fraction("utilization_fraction", "share of the time in which a kernel runs", "utilization"),
-    _fraction("sm_efficiency_fraction", "estimated mean share of the SMs that run a block", "est. SM efficiency"),
+    _fraction("utilization_fraction", "share of the analysed time during which a kernel runs", "utilization"),
+    _fraction(
+        "sm_efficiency_fraction",
+        "estimated share of the SMs that run at least one block, averaged over time",
+        "est. SM efficiency",
+    ),
     _fraction(
         "sm_efficiency_known_fraction", "share of the time for which SM efficiency is known", "SM efficiency known for"
     ),
@@ -366,7 +372,7 @@ DEVICE_USE = (
     ),
     _fraction(
         "tensor_core_least_fraction",
-        "tensor_core_fraction has this name in printed tables if it is unknown which cores some kernels use",
+        "name of tensor_core_fraction in printed tables if it is unknown which cores some kernels use",
         "on tensor cores, at least",
     ),
     _fraction(
@@ -396,7 +402,7 @@ DEVICE_USE = (
     _fraction("tensor_core_self_fraction", "tensor_core_self_ns / device_self_ns, a lower bound", "on tensor cores"),
     _fraction(
         "tensor_core_self_least_fraction",
-        "tensor_core_self_fraction has this name in printed tables if it is unknown which cores some kernels use",
+        "name of tensor_core_self_fraction in printed tables if it is unknown which cores some kernels use",
         "on tensor cores, at least",
     ),
     _fraction("tensor_core_unknown_total_fraction", "tensor_core_unknown_total_ns / device_total_ns"),
@@ -487,10 +493,14 @@ MEMORY = (
     _size("self_allocated_bytes", "bytes allocated outside inner operators", "allocated, itself"),
     _size(
         "total_increase_bytes",
-        "bytes allocated minus bytes freed, both including those of inner operators",
+        "bytes allocated minus bytes freed, including allocations and releases in inner operators",
         "net, with inner",
     ),
-    _size("self_increase_bytes", "bytes allocated minus bytes freed, both outside inner operators", "net, itself"),
+    _size(
+        "self_increase_bytes",
+        "bytes allocated minus bytes freed, excluding allocations and releases in inner operators",
+        "net, itself",
+    ),
     _size(
         "self_unreleased_bytes",
         "part of self_allocated_bytes that was not released before the end; null if unknown",
@@ -501,7 +511,11 @@ MEMORY = (
 
 JOB = (
     _length("collective_ns", "time in which at least one collective, send or receive runs", "time in collectives"),
-    _length("transfer_ns", "part of collective_ns after all ranks have arrived, when data moves", "data transfer"),
+    _length(
+        "transfer_ns",
+        "part of collective_ns after the last rank has arrived; only then does data move",
+        "data transfer",
+    ),
     _length("synchronising_ns", "part of collective_ns in which the rank waits for others", "waiting"),
     _length("unmatched_ns", "part of collective_ns in calls without a counterpart on another rank", "not known"),
     _mean("mean_step_ns", "mean of step_ns over the steps", "mean step"),
@@ -531,7 +545,7 @@ JOB = (
     ),
     _flag(
         "is_cause",
-        "whether the rank is a culprit; if causes are unknown, whether it is late for reasons other than waiting",
+        "whether the rank is a culprit; if causes are unknown, whether something other than waiting makes it late",
     ),
 )
 """How ranks wait for each other."""
@@ -556,9 +570,9 @@ WAIT_CAUSES = (
     ResultColumn(
         "first_instance",
         "int64",
-        "instance in which a rank first waits because of the cause; null if all costs are indirect",
+        "number of the first operation in which a rank waits directly because of the cause; null if no rank does",
     ),
-    _time("first_ns", "arrival of the late rank in first_instance, on its own clock", "first"),
+    _time("first_ns", "time at which cause_rank starts first_instance, by the clock of cause_rank", "first"),
     _text(
         "role", "culprit: causes waiting; victim: waits because of culprits, or delays others in turn; null: neither"
     ),
@@ -612,7 +626,7 @@ COLLECTIVES = (
     ),
     _fraction("call_fraction", "share of all calls", "of calls"),
     _fraction("byte_fraction", "share of the bytes of all calls; null if no size is known", "of bytes"),
-    _fraction("time_fraction", "share of the time that all calls take together", "of time"),
+    _fraction("time_fraction", "share of the summed durations of all calls", "of time"),
     _time(
         "valid_from_ns",
         "start of the period to which the row applies, between two jumps of the clock; null if the clock never jumps",
@@ -640,14 +654,18 @@ COLLECTIVES = (
     _mean("peer_transfer_ns", "median transfer time of other hosts, links or groups", "transfer of peers"),
     _number(
         "slowdown",
-        "transfer time divided by the transfer time of other hosts, links, groups or pairs; for a step, its duration "
-        "divided by its ideal duration",
+        "transfer time divided by the transfer time of other hosts, links, groups or pairs; in rows of steps, "
+        "the step's duration divided by its ideal duration",
     ),
     _flag("is_slow", "whether the slowdown stands out among the peers; null with fewer than 3 transfers", "slow"),
     _text("axis", "axis of parallelism: pp, tp, cp, ep, fsdp, dp, world, or unknown"),
-    _text("named_by", "how the axis was identified: description, equal groups, collectives, or nothing", "named by"),
+    _text(
+        "named_by",
+        "what identified the axis: the group's description, equal groups, the collectives, or nothing",
+        "named by",
+    ),
     ResultColumn("candidates", "list[text]", "axes that fit"),
-    ResultColumn("collectives", "list[text]", "kinds of communication of a group"),
+    ResultColumn("collectives", "list[text]", "collectives that the group runs, such as all_reduce"),
     _count("stage", "position of the rank in its pipeline, from 0"),
     _count("stage_count", "stages of the pipeline", "stages"),
     _count("microbatch_count", "number of messages that each stage sends to the next stage in a step", "microbatches"),
@@ -656,8 +674,8 @@ COLLECTIVES = (
     _mean("mean_bubble_ns", "mean of bubble_ns over the steps", "bubble"),
     _fraction("bubble_fraction", "bubble_ns / step_ns", "of the step"),
     _fraction("expected_fraction", "(p - 1) / (m + p - 1) for p stages and m microbatches", "expected"),
-    _count("sent_tokens", "rows that the rank sends in all-to-alls", "tokens sent"),
-    _count("received_tokens", "rows that the rank receives in all-to-alls", "tokens received"),
+    _count("sent_tokens", "token rows that the rank sends in all-to-alls", "tokens sent"),
+    _count("received_tokens", "token rows that the rank receives in all-to-alls", "tokens received"),
     _number(
         "imbalance",
         "tokens that the rank's experts receive, divided by the group's mean; excludes the results that experts send "
@@ -665,7 +683,9 @@ COLLECTIVES = (
     ),
     _count("product_count", "grouped matrix products with recorded shapes", "products"),
     _count(
-        "computed_tokens", "rows of grouped matrix products; a token counts once for each product", "tokens computed"
+        "computed_tokens",
+        "token rows in grouped matrix products; a token counts once for each product that contains it",
+        "tokens computed",
     ),
     _count("expert_count", "largest number of experts in one grouped matrix product", "experts"),
     _number("computed_imbalance", "computed_tokens divided by the group's mean"),
@@ -677,7 +697,11 @@ STRAGGLER_COST = (
     _text("operation_kind", "kind of operation: forward-compute, dp-all-reduce, ...", "kind"),
     _count("operation_count", "number of operations", "operations"),
     _length("ideal_ns", "duration of the step if all operations take their ideal time", "ideal"),
-    _mean("mean_cost_ns", "time that these operations add to an ideal step, averaged over the steps", "costs"),
+    _mean(
+        "mean_cost_ns",
+        "how much longer the mean ideal step becomes if only the operations of this row keep their recorded times",
+        "costs",
+    ),
     _fraction(
         "replay_error_fraction",
         "absolute difference between step_ns and the length of a replay that uses all recorded durations and start "
@@ -686,11 +710,13 @@ STRAGGLER_COST = (
     ),
     _fraction(
         "worker_fraction",
-        "M_W: part of the slowdown that vanishes if the slowest 3 % of the workers take ideal times",
+        "M_W: part of the slowdown that vanishes if the operations of the slowest 3 % of the workers take ideal times",
         "worker share",
     ),
     _fraction(
-        "stage_fraction", "M_S: part of the slowdown that vanishes if the last stage takes ideal times", "stage share"
+        "stage_fraction",
+        "M_S: part of the slowdown that vanishes if the operations of the last stage take ideal times",
+        "stage share",
     ),
 )
 """The cost of stragglers."""
@@ -712,27 +738,30 @@ PATH_CLASSES = {
 CRITICAL_PATH = (
     _flag("waits_recorded", "whether the profiler recorded which stream waits for which other stream"),
     _count("inferred_wait_count", "waits between streams inferred from timing alone"),
-    _count("contradicted_count", "dependencies that end before they begin, according to the clocks of the trace"),
+    _count("contradicted_count", "dependencies that, by the recorded times, end before they begin"),
     _length(
         "slack_ns", "longest time by which all events of the rank could be delayed without prolonging the step", "slack"
     ),
     ResultColumn(
-        "from_rank", "int32", "rank that the critical path leaves: the last to arrive in a collective", heading="from"
+        "from_rank",
+        "int32",
+        "rank that arrived last in a collective; the critical path leaves this rank for to_rank",
+        heading="from",
     ),
     ResultColumn("to_rank", "int32", "rank on which the critical path continues", heading="to"),
     _length("after_ns", "time since the start of the job's window", "after"),
-    _count("hop_count", "changes of the critical path from one rank to another", "hops"),
+    _count("hop_count", "how often the critical path crosses from one rank to another", "hops"),
     _length("clock_half_width_ns", "largest error of the offset between the two clocks; null if unknown", "±"),
     _length(
         "unknown_ns",
-        "time on the critical path whose cause was not recorded, or time in which the use of the device was not "
-        "recorded",
+        "on the critical path: time whose cause was not recorded; elsewhere: time in which it is unknown whether the "
+        "device was busy",
         "unknown",
     ),
     _length("incomplete_ns", "time on the critical path in communication that not all ranks recorded", "ranks missing"),
     _length(
         "clock_contradiction_ns",
-        "summed times by which dependencies between ranks end before they begin, according to the clocks",
+        "sum of the times by which dependencies between ranks seem to end before they begin, because of clock errors",
         "clock error",
     ),
     *(
@@ -740,8 +769,8 @@ CRITICAL_PATH = (
         for name, heading in PATH_CLASSES.items()
     ),
     _length("measured_ns", "length of the window", "measured"),
-    _length("replayed_ns", "length of a replay without changes", "without a change"),
-    _length("predicted_ns", "predicted length with the changes", "predicted"),
+    _length("replayed_ns", "length of the window in a replay without changes", "without a change"),
+    _length("predicted_ns", "predicted length of the window with the changes", "predicted"),
     _length("saved_ns", "measured_ns - predicted_ns", "saves"),
     _fraction("saved_fraction", "saved_ns / measured_ns", "share saved"),
 )
@@ -822,12 +851,12 @@ DIAGNOSIS = (
         "the kernel with the most device time; without device work, the operator with the most time on the host",
     ),
     _fraction("main_fraction", "share of the mean step that main_work takes", "its share"),
-    _text("main_source_line", "the user's function in which main_work runs on the host; null if unknown"),
+    _text("main_source_line", "without device work: the user's function that runs main_work; null if unknown"),
     _count("cut_off_count", "number of files that are cut off", "files cut off"),
     _count("unread_count", "files whose device work cannot be read", "files not read"),
     _fraction(
         "costed_fraction",
-        "share of the compute time in operators whose operations are known; MFU includes only these operators",
+        "share of the compute time that is spent in operators whose FLOPs are known; MFU includes only these operators",
         "known costs",
     ),
     _size("memory_peak_bytes", "highest memory peak of any device; null if not recorded", "memory peak"),
@@ -847,7 +876,7 @@ SOURCE_LINES = (
     ResultColumn("line", "int64", "first line of the function; for a generator, the line at which it resumed"),
     _text("function", "function of the user's code"),
     _text("callee", "operator, function or module that the line called directly; null for the line itself", "called"),
-    _text("callees", "of the functions and operators that the line calls, the three that take the most time", "called"),
+    _text("callees", "the three callees of the line, functions or operators, that take the most time", "called"),
     _length("host_python_ns", "part of host_self_ns outside operators, runtime calls and waits", "host in Python"),
     _length(
         "host_blocked_ns",
@@ -873,7 +902,7 @@ COMPILED_REGIONS = (
     ResultColumn(
         "compiled_frame",
         "int64",
-        "number of the function, or part of a function, that torch.compile compiled",
+        "number that identifies the function, or part of a function, that torch.compile compiled",
         heading="frame",
     ),
     _text("compiled_function", "file, first line and name of the compiled function; null without a log", "function"),
@@ -927,17 +956,21 @@ ROOFLINE = (
     _bandwidth("moved_bytes_per_s", "bytes_moved of all calls / busy_ns", "bandwidth"),
     _text(
         "bound",
-        "compute or memory, whichever takes longer at peak rates; in inference, the largest part of the time, such "
-        "as launch; null if unknown",
+        "compute or memory, whichever takes longer at peak rates; for inference steps, the part that "
+        "takes the most time, such as launch; null if unknown",
         "bound by",
     ),
     _length("floor_ns", "lower bound of busy_ns at the peak rates of the device", "lower bound"),
-    _fraction("roofline_fraction", "floor_ns / busy_ns; above 1 only if there is a contradiction", "of the peak"),
+    _fraction(
+        "roofline_fraction",
+        "floor_ns / busy_ns; above 1 only if the column contradiction gives a reason",
+        "of the peak",
+    ),
     _length("gap_ns", "busy_ns - floor_ns", "above the bound"),
     _text("reason", "why operations or bytes are unknown; empty if they are known"),
     _text("contradiction", "reason why floor_ns exceeds busy_ns; null if it does not"),
     _fraction("covered_fraction", "share of busy_ns in operators whose operations or bytes are known", "known"),
-    _length("contradicted_ns", "busy_ns of operators whose lower bound exceeds their time", "contradicted"),
+    _length("contradicted_ns", "busy_ns of operators whose floor_ns exceeds their busy_ns", "contradicted"),
     _length("without_tensor_cores_ns", "busy_ns of matrix work on ordinary cores", "matrix work on ordinary cores"),
     _length("earlier_ns", "time of work launched before the recording began", "launched earlier"),
     ResultColumn(
@@ -959,9 +992,15 @@ ROOFLINE = (
     _text("resource", "a precision, or memory"),
     _flag("is_matrix", "whether this is the peak of tensor or matrix cores", "tensor cores"),
     ResultColumn(
-        "peak_flops_per_s", "float64", "peak rate of arithmetic; null in the row of the memory", "FLOP/s", "peak"
+        "peak_flops_per_s",
+        "float64",
+        "peak rate of arithmetic; null in the row that describes the memory",
+        "FLOP/s",
+        "peak",
     ),
-    _bandwidth("peak_bytes_per_s", "peak bandwidth of the memory; null in rows of a precision", "peak bandwidth"),
+    _bandwidth(
+        "peak_bytes_per_s", "peak bandwidth of the memory; null in rows that describe arithmetic", "peak bandwidth"
+    ),
     ResultColumn(
         "attainable_flops_per_s",
         "float64",
@@ -980,7 +1019,11 @@ ROOFLINE = (
 INFERENCE = (
     ResultColumn("inference_step", "int64", "number of the inference step of the rank, from 0", heading="step"),
     _text("step_name", "name of the range that marks the step; null if there is none", "range"),
-    _text("engine", "vllm, sglang, …; annotation or pattern if the user chose the names; null if unknown"),
+    _text(
+        "engine",
+        "inference engine: vllm, sglang, …; annotation or pattern if a name that the user chose marks "
+        "the step; null if unknown",
+    ),
     _text(
         "found_by",
         "what identifies the steps: annotation, python function, module, compiled graph, token embedding, or profiler step",
@@ -1002,17 +1045,17 @@ INFERENCE = (
     ),
     _count(
         "output_token_count",
-        "tokens returned by steps that only decode, one for each request; null if unknown",
+        "tokens returned to requests; null unless each step only decodes one token per request",
         "output tokens",
     ),
     _count(
         "draft_token_count",
-        "new tokens in decoding beyond the first of each request; null if unknown",
+        "decoded tokens beyond one per request, proposed by a draft model; null if unknown",
         "drafted tokens",
     ),
     _count(
         "attention_pair_count",
-        "pairs of query and key under a causal mask, in one head of one layer",
+        "query-key pairs that causal attention computes in one head of one layer",
         "attention pairs",
     ),
     _count("apart_count", "steps outside the steady period", "not steady"),
@@ -1026,7 +1069,8 @@ INFERENCE = (
     ),
     _length(
         "memory_bound_ns",
-        "time in kernels that, at peak rates, take longer to move bytes than to compute, excluding compute_bound_ns",
+        "time in kernels that, at peak rates, take longer to move bytes than to compute, while no "
+        "compute-bound kernel runs",
         "memory-bound",
     ),
     _length(
@@ -1042,7 +1086,7 @@ INFERENCE = (
     ),
     _length(
         "unknown_idle_ns",
-        "idle time of unknown cause, because the next launch or kernels of a graph were not recorded",
+        "idle time of unknown cause, because the next launch or some kernels of a CUDA graph were not recorded",
         "idle, unknown",
     ),
     _length("host_idle_ns", "idle time before the host launches the next work", "waits for host"),

@@ -68,7 +68,7 @@ def _cast(number: int, duckdb_type: Any) -> str | None:  # noqa: ANN401 -- DuckD
 
 def _is_supported(duckdb_type: Any) -> bool:  # noqa: ANN401 -- DuckDB is imported late
     """Return whether a frame supports a type: a number, a string, or a list or struct of supported types."""
-    if str(duckdb_type) in {"JSON", "GEOMETRY"}:  # not text, although their `id` may be "varchar"
+    if str(duckdb_type) in {"JSON", "GEOMETRY"}:  # these are not text, even if DuckDB gives them the `id` "varchar"
         return False
     if duckdb_type.id in _LISTS:
         return _is_supported(duckdb_type.children[0][1])
@@ -86,7 +86,7 @@ def _is_far(column: pl.Series) -> bool:
 
 
 def _far_as_text(column: pl.Series) -> pl.Series:
-    """Format values as dates; if a date is out of range, as its distance from 1970, such as `3000000 days from 1970`."""
+    """Format dates as text; a date out of range becomes its distance from 1970, such as `3000000 days from 1970`."""
     bounds = _bounds(column.dtype)
     unit = getattr(column.dtype, "time_unit", "days")
     first, last = bounds or (0, 0)
@@ -107,7 +107,7 @@ def _bounds(dtype: pl.DataType) -> tuple[int, int] | None:
 
 
 def _distinct(names: Sequence[str]) -> list[str]:
-    """Append numbers to equal column names: `a`, `a_1`, `a_2`."""
+    """Append numbers to duplicate column names: `a`, `a_1`, `a_2`."""
     taken: set[str] = set()
     distinct = []
     for name in names:

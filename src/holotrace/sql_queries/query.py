@@ -1,8 +1,9 @@
 """Run SQL queries on a trace with DuckDB.
 
-The views in a query are written to a temporary folder as Parquet files, rank by rank; the tables of a local store are
-linked there instead. DuckDB can access only these files: no other files, no network, no extensions, no Python
-variables. The query must be a single SELECT, and cannot change DuckDB's settings
+The views in a query are written to a temporary folder as Parquet files, rank by rank. A local store's
+tables are not copied: the folder contains links to them. DuckDB can access only this folder and the local stores that
+it links to: no other files, no network, no extensions, no Python variables. The query must be a single SELECT, and
+cannot change DuckDB's settings
 (https://duckdb.org/docs/stable/operations_manual/securing_duckdb/overview).
 """
 
@@ -43,7 +44,7 @@ _LEAST_MEMORY_BYTES = 128 << 20
 _UNKNOWN_MEMORY_BYTES = 4 << 30
 _LEAST_SETTING_BYTES = 16 << 20
 _SHARE_OF_DISK = 2
-"""DuckDB's temporary files may use the free disk space divided by this number."""
+"""The size limit of DuckDB's temporary files is the free disk space divided by this number."""
 
 _DUCKDB_TYPES: dict[Any, str] = {
     pl.Int64: "BIGINT",
@@ -70,7 +71,8 @@ def sql(
         holotrace.sql(trace, "SELECT name, sum(duration_ns) AS ns FROM kernels GROUP BY name ORDER BY ns DESC LIMIT 10")
 
     docs/reference/schema.md lists the views and their columns. The views in the query are written into a temporary
-    folder, rank by rank. The query can read only files in this folder, and cannot write any files.
+    folder, rank by rank. The query can read only files in this folder and in the trace's local stores, and cannot write
+    any files.
 
     Args:
         trace: the ranks to query.
@@ -252,9 +254,9 @@ def _stored_files(trace: Trace) -> list[StoredFile]:
 def _lock(connection: Any, folders: Iterable[Path]) -> None:  # noqa: ANN401 -- DuckDB is imported late
     """Restrict DuckDB to the folders; the query cannot lift this restriction."""
     paths = [str(folder.resolve()) for folder in folders]
-    readable = ", ".join(
-        _text(f"{path}/") for path in {*paths, *map(glob.escape, paths)}
-    )  # DuckDB checks both the files and the glob pattern of a view; the pattern contains the escaped path
+    # a view reads its files through a glob pattern that contains the escaped path; DuckDB checks both the pattern and
+    # the files, so both the escaped and the plain path must be allowed
+    readable = ", ".join(_text(f"{path}/") for path in {*paths, *map(glob.escape, paths)})
     connection.execute(f"SET allowed_directories = [{readable}]")
     connection.execute("SET enable_external_access = false")
     connection.execute("SET lock_configuration = true")

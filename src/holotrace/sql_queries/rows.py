@@ -149,12 +149,12 @@ def collective_rows(rank_trace: RankTrace) -> pl.DataFrame:
 
 
 def matched_collective_rows(trace: Trace, executor: Executor) -> pl.DataFrame:
-    """Return the rows of the view `matched_collectives`, with `rank`."""
+    """Return the rows of the view `matched_collectives` for all ranks, with a column `rank`."""
     return job_calls(trace.map(of_rank, executor)).calls
 
 
 def doubt_rows(trace: Trace, executor: Executor) -> pl.DataFrame:
-    """Return the rows of the view `doubts`, with `rank`."""
+    """Return the rows of the view `doubts` for all ranks, with a column `rank`."""
     return doubts_table(doubts_by_rank(trace.map(examined_rank, executor)))
 
 

@@ -66,7 +66,9 @@ _DEVICE = Column("device", "int32", "device ordinal; -1 if not recorded")
 _STREAM = Column("stream", "int64", "stream or queue; -1 if not recorded")
 _THREAD = Column("thread", "text", "host thread, as written in the file")
 _STEP = Column(
-    "step", "int64", "N of the ProfilerStep#N in which the host began or launched the event; null outside steps"
+    "step",
+    "int64",
+    "N of the ProfilerStep#N in which the host event began or the device work was launched; null outside steps",
 )
 _WORK = (
     _EVENT,
@@ -116,7 +118,7 @@ VIEWS: dict[str, SqlView] = {
                     Column(option, "bool", "whether this profiler option was on")
                     for option in ("record_shapes", "profile_memory", "with_stack", "with_modules", "with_flops")
                 ),
-                Column("is_clean", "bool", "whether the file was read without repairs or losses"),
+                Column("is_clean", "bool", "whether the file was read without repairing or dropping data"),
             ),
             rank_rows,
         ),
@@ -206,19 +208,29 @@ VIEWS: dict[str, SqlView] = {
                 _STEP,
                 Column("input_dims", "text", "JSON: shape of each argument; null if not recorded"),
                 Column("input_types", "text", "JSON: type of each argument"),
-                Column("is_tensor_core_eligible", "bool", "whether tensor or matrix cores could do some of its work"),
+                Column(
+                    "is_tensor_core_eligible",
+                    "bool",
+                    "whether tensor or matrix cores could do some of the operator's work",
+                ),
             ),
             operator_rows,
         ),
         SqlView(
             "source_lines",
-            "an event with a known line of the user's code: device work, an operator, a call or a Python function",
+            "an event for which the line of the user's code is known: "
+            "device work, an operator, a call or a Python function",
             (
                 _EVENT,
                 *_RANGE,
                 Column("kind", "text", "`holotrace.EventKind` in lower case: cpu_op, kernel, runtime, …"),
                 Column("name", "text", "as written in the file"),
-                Column("source_line", "text", "the user's innermost Python function that ran or launched the event"),
+                Column(
+                    "source_line",
+                    "text",
+                    "the user's innermost Python function that ran or launched the event, "
+                    "such as `training.py(51): step`",
+                ),
                 Column("file", "text", "path of the function's file, relative to the file's folder in `sys.path`"),
                 Column("line", "int64", "first line of the function; for a generator, the line at which it resumed"),
                 Column("function", "text", "its name"),
@@ -252,12 +264,20 @@ VIEWS: dict[str, SqlView] = {
                 Column("name", "text", "name of the kernel or annotation"),
                 Column("collective", "text", "as PyTorch names it: all_reduce, all_gather, …, send, recv, or unknown"),
                 Column("recorded_collective", "text", "as written in the file: allreduce, _allgather_base, …, or null"),
-                Column("is_point_to_point", "bool", "whether it is a send or a receive"),
+                Column("is_point_to_point", "bool", "whether the operation is a send or a receive"),
                 Column("dtype", "text", "element type"),
                 Column("bytes", "int64", "size of this rank's input; null if unknown", "bytes"),
-                Column("process_group", "text", "identifies the group: equal on all of its ranks; null if unknown"),
+                Column(
+                    "process_group",
+                    "text",
+                    "text that identifies the group and is the same on all of its ranks; null if unknown",
+                ),
                 Column("sequence", "int64", "number of the operation within the group; null if not recorded"),
-                Column("communication_id", "uint64", "equal on all ranks of one operation; null if not recorded"),
+                Column(
+                    "communication_id",
+                    "uint64",
+                    "number that is the same on all ranks of one operation; null if not recorded",
+                ),
                 _STEP,
             ),
             collective_rows,
@@ -268,7 +288,7 @@ VIEWS: dict[str, SqlView] = {
             (
                 _EVENT,
                 *_RANGE,
-                Column("instance", "int64", "number of the collective, equal on all its ranks; null if not matched"),
+                Column("instance", "int64", "number of the collective, the same on all its ranks; null if not matched"),
                 Column("matched_by", "text", "sequence, communication_id, signature, time, stream_order, send_receive"),
                 Column("collective", "text", "as PyTorch names it: all_reduce, all_gather, …, send, recv, or unknown"),
                 Column("dtype", "text", "element type"),
@@ -300,7 +320,12 @@ VIEWS: dict[str, SqlView] = {
                 ),
                 Column("is_last", "bool", "whether the other ranks waited only for this rank"),
                 Column("transfer_ns", "int64", "time from the arrival of the last rank to the end of the call", "ns"),
-                Column("transfer_basis", "text", "one clock, aligned clocks, or shortest duration (an upper bound)"),
+                Column(
+                    "transfer_basis",
+                    "text",
+                    "what transfer_ns is based on: one clock, aligned clocks, "
+                    "or the shortest duration (an upper bound)",
+                ),
                 Column("algorithm_bytes_per_s", "float64", "message_bytes divided by transfer_ns", "bytes/s"),
                 Column("bus_bytes_per_s", "float64", "bus_bytes divided by transfer_ns", "bytes/s"),
                 _STEP,
@@ -309,14 +334,20 @@ VIEWS: dict[str, SqlView] = {
         ),
         SqlView(
             "doubts",
-            "a reason to doubt the recording of a rank: what the profiler lost, added or timed wrongly",
+            "a reason to doubt the recording of a rank; "
+            "for example, the profiler lost or added events, or timed them wrongly",
             (
                 Column("rule", "text", "name of the rule; docs/reference/analyses/trust.md explains it"),
-                Column("device", "int32", "device ordinal; null if the doubt concerns all devices or the host"),
-                Column("stream", "int64", "stream or queue; null if the doubt concerns all streams or the host"),
-                Column("start_ns", "int64", "start of the doubtful time; null if unknown", _EPOCH),
-                Column("end_ns", "int64", "end of the doubtful time; null if unknown", _EPOCH),
-                Column("doubtful_ns", "int64", "time in which the recording breaks the rule; null if unknown", "ns"),
+                Column("device", "int32", "device ordinal; null if the doubt is about the host or about all devices"),
+                Column("stream", "int64", "stream or queue; null if the doubt is about the host or about all streams"),
+                Column("start_ns", "int64", "start of the period that the doubt is about; null if unknown", _EPOCH),
+                Column("end_ns", "int64", "end of the period that the doubt is about; null if unknown", _EPOCH),
+                Column(
+                    "doubtful_ns",
+                    "int64",
+                    "total length of the periods in which the recording breaks the rule; null if unknown",
+                    "ns",
+                ),
                 Column("case_count", "int64", "number of events or periods that break the rule"),
                 Column("event_index", "uint32", "the event to look at first; null if there is none"),
                 Column("sentence", "text", "what was found, and what it means"),
@@ -373,7 +404,8 @@ VIEWS: dict[str, SqlView] = {
                 Column(
                     "engine",
                     "text",
-                    "vllm, sglang, …; annotation or pattern if the user chose the names; null if unknown",
+                    "inference engine: vllm, sglang, …; annotation or pattern if a name that the user chose "
+                    "marks the step; null if unknown",
                 ),
                 Column(
                     "found_by",
@@ -405,10 +437,10 @@ VIEWS: dict[str, SqlView] = {
                 Column(
                     "self_ns",
                     "int64",
-                    "duration without the time in shorter annotations on the same thread or stream",
+                    "duration minus the time that shorter annotations cover on the same thread or stream",
                     "ns",
                 ),
-                Column("is_on_device", "bool", "whether it is on a stream"),
+                Column("is_on_device", "bool", "whether the annotation is on a stream of a device"),
                 Column("device", "int32", "device ordinal; null on the host"),
                 Column("stream", "int64", "stream or queue; null on the host"),
                 Column("thread", "text", "host thread; null on devices"),
@@ -417,12 +449,12 @@ VIEWS: dict[str, SqlView] = {
         ),
         SqlView(
             "counters",
-            "a value of a counter in the file",
+            "a recorded value of a counter",
             (
                 _EVENT,
                 Column("time_ns", "int64", "time of the event", _EPOCH),
                 Column("name", "text", "the counter"),
-                Column("key", "text", "name of the arg with the value; may be empty"),
+                Column("key", "text", "name of the arg that holds the value; may be empty"),
                 Column("value", "float64", "the value"),
             ),
             select="SELECT rank, event_index, start_ns AS time_ns, name, key, value FROM stored.counters",

@@ -38,7 +38,8 @@ def narrowed(path: Path, source: str) -> Iterator[None]:
 def _allowed(path: Path, source: str) -> int:
     """Return the permissions for `path`: those of the trace.
 
-    If `path` and the trace belong to different groups, the group of `path` gets only the permissions of other users.
+    If `path` and the trace belong to different groups, the group of `path` gets only the permissions that the trace
+    gives to everyone.
     """
     if is_url(source):
         return _OWNER | _GROUP | _OTHERS

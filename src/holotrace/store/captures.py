@@ -1,8 +1,8 @@
 """Captures: recordings that show which operators launched the kernels of the CUDA and HIP graphs in a trace.
 
-A replayed graph has one launch for all its kernels, so the trace does not name the kernels' operators. A recording of
-the graph's capture, or of the same step without graphs, does name them. A rank reads captures only if it replays
-graphs.
+A replayed graph has one launch for all its kernels, so the trace does not show which operator each kernel belongs to.
+A recording of the graph's capture, or of the same step without graphs, does show this. Captures are read only for ranks
+that replay graphs.
 """
 
 from __future__ import annotations
@@ -73,7 +73,10 @@ def is_graph_launch(names: pl.Series) -> pl.Series:
 
 
 def with_other_texts(texts: pl.Series, others: Iterable[pl.Series]) -> pl.Series:
-    """Return the strings of `texts`, followed by the new strings of `others`; existing ids stay valid."""
+    """Return the strings of `texts`, followed by those strings of `others` that `texts` lacks.
+
+    The id of a string is its position, so the ids of the strings of `texts` stay valid.
+    """
     parts = [part.alias(texts.name) for part in others if len(part)]
     if not parts:
         return texts
@@ -107,7 +110,7 @@ def annotated_modules(rank_trace: RankTrace) -> pl.DataFrame:
 
 
 def inferred_layer_name(layer: int, part: int | None = None) -> str:
-    """Return the name of a layer inferred from the order of kernels, in the form of recorded module names.
+    """Return a name for a layer that was inferred from the order of kernels; it has the form of a module's name.
 
     >>> inferred_layer_name(3), inferred_layer_name(3, part=2)
     ('nn.Module: inferred layer 3', 'nn.Module: inferred layer 3 of part 2')

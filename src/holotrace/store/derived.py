@@ -1,14 +1,15 @@
 """Facts about a rank, each of which is computed only once.
 
-A fact is a function of a rank. `@derived` makes the function remember its results, so it can be called whenever needed:
+Each fact, for example a table of all launches, is computed by a function that takes a RankTrace. Decorate the function
+with `@derived`, and repeated calls return the stored result:
 
     @derived
     def launches(rank_trace: RankTrace) -> pl.DataFrame: ...
 
     launches(rank_trace)["launch_index"]
 
-The RankTrace stores the results, and drops them in `forget`. The same rank with other selections is another RankTrace,
-so its results are computed and stored separately.
+The RankTrace stores the results until its `forget` is called. Selecting a part of a rank creates another RankTrace,
+which computes and stores its own results.
 """
 
 from __future__ import annotations

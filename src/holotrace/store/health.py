@@ -57,7 +57,7 @@ class Health:
     row_counts     number of rows of each table
     findings       repaired or dropped data, and other remarks; in a clean file, nothing was repaired or dropped
     content_hash   hash of the bytes of the file
-    events_end     offset in the JSON text just after the bracket that closes the events; None if it is missing
+    events_end     offset in the JSON text just after the bracket that closes the events; None if there is no bracket
     """
 
     format: str
@@ -86,7 +86,7 @@ class Health:
 
     @property
     def is_clean(self) -> bool:
-        """Whether no data were repaired or dropped."""
+        """Whether the file is clean: the reader repaired and dropped no data."""
         return all(finding.severity == "note" for finding in self.findings)
 
 

@@ -15,10 +15,10 @@ Any number of processes may write into a store at once, because different ranks 
 write the same `_holotrace_store.json`. Only `_holotrace_ranks` defines which ranks are in the store.
 
 Files are always complete. On a local disk, the folder of a rank is created under a temporary name, synced and renamed;
-if two processes write the same rank, the last one to finish wins. Object stores cannot rename, so the state file of a
-rank names its writer, `_holotrace_rank.json` is written last, and checksums show whether all files are from this
-writer. A killed run therefore leaves no partial rank, and the next run continues where it stopped. A store with missing
-ranks cannot be opened; the error lists them.
+if two processes write the same rank, the last one to finish wins. Object stores cannot rename files, so three other
+rules apply there: the state file of a rank names the run that writes the rank, `_holotrace_rank.json` is written last,
+and its checksums show whether all files are from this run. A killed run therefore leaves no partial rank, and the next
+run continues where the killed run stopped. A store with missing ranks cannot be opened; the error lists them.
 """
 
 from __future__ import annotations
@@ -189,10 +189,14 @@ def is_whole(store: Location, rank: int) -> bool:
 
 
 class StoredFile:
-    """A rank of a store, with the interface of `TraceFile`; only its address is pickled."""
+    """A rank of a store, with the interface of `TraceFile`; pickling omits the tables in memory."""
 
     def __init__(self, store: Location, rank: int, source: str, content_hash: str) -> None:
-        """Set the address of a rank; its trace file `source` had this `content_hash` when it was read."""
+        """Refer to a rank in a store.
+
+        source        the trace file from which the rank was read
+        content_hash  hash of the bytes of the trace file at that time
+        """
         self.path = source
         self._store = store
         self._rank = rank
@@ -202,7 +206,7 @@ class StoredFile:
         self._columns: dict[str, ColumnMemo] = {}
 
     def __reduce__(self) -> tuple[type[StoredFile], tuple[Location, int, str, str]]:
-        """Pickle only the address of the rank."""
+        """Pickle only where the rank is stored and the file it was read from, not the tables in memory."""
         return StoredFile, (self._store, self._rank, self.path, self._content_hash)
 
     def __repr__(self) -> str:

@@ -23,7 +23,7 @@ R = TypeVar("R", bound=Rank)
 
 
 class KeptRanks(Generic[R]):
-    """The most recently used ranks, up to a total number of events."""
+    """The most recently used ranks, which together have at most a given number of events in memory."""
 
     def __init__(self) -> None:
         """Start with no ranks."""
@@ -33,7 +33,8 @@ class KeptRanks(Generic[R]):
     def kept(self, identity: str, rank: R, most_events: int) -> R:
         """Return the kept rank with this identity; if there is none, keep and return `rank`.
 
-        While the kept ranks have more than `most_events` events, forget the least recently used rank.
+        Then forget the least recently used ranks until the kept ranks together have at most `most_events` events in
+        memory, or only one rank is left.
         """
         latest = next(reversed(self._ranks), identity)  # since the last call, only the rank used last can have grown
         used = self._ranks[identity] = self._ranks.pop(identity, rank)

@@ -21,10 +21,10 @@ Result = TypeVar("Result")
 
 @dataclass(frozen=True)
 class Plan(Generic[Partial, Result]):
-    """An analysis in two parts: one computes on each rank, the other combines the results of the ranks.
+    """An analysis in two parts: one runs on each rank, the other combines the results of the ranks.
 
-    one_rank  runs once per rank, perhaps in a worker: a module-level function, or a `functools.partial` of one. It
-              raises MissingDataError if the rank lacks the input
+    one_rank  a function that runs once per rank, and raises MissingDataError if the rank lacks the input. To run in a
+              worker process, it must be a module-level function or a `functools.partial` of one
     combine   computes the result from {rank: answer of `one_rank`}, a dict that is sorted by rank and contains only the
               ranks that have the input
 
@@ -41,19 +41,20 @@ class Plan(Generic[Partial, Result]):
     combine: Callable[[dict[int, Partial]], Result]
 
     def run(self, trace: Trace, executor: Executor) -> Result:
-        """Return the result of a trace."""
+        """Run both parts on a trace, and return the result."""
         return self.answer(trace, executor).result
 
     def answer(self, trace: Trace, executor: Executor) -> Answer[Result]:
-        """Return the result, and the trace without skipped ranks; the first findings of the result name these ranks."""
+        """Return the result, and the trace without skipped ranks; the findings of the result name these ranks first."""
         visit = trace.visit(partial(_answer_or_missing, self.one_rank), executor)
         return Answer(with_findings(visit.findings, self.result_of(visit.results)), visit.trace)
 
     def result_of(self, answers: Mapping[int, Partial | MissingDataError]) -> Result:
-        """Combine the answers of ranks that have the input; the first findings of the result name the other ranks.
+        """Return the result of the ranks that have the input; its findings first name the ranks that lack it.
 
         Raises:
-            MissingDataError: no rank has the input, or some ranks lack it and the result has no field `findings`.
+            MissingDataError: no rank has the input; or some ranks lack the input, and the result has no field
+                `findings` that could list them.
         """
         known = {rank: answer for rank, answer in answers.items() if not isinstance(answer, MissingDataError)}
         missing = [answer for answer in answers.values() if isinstance(answer, MissingDataError)]
@@ -90,7 +91,7 @@ class Answers:
 
 
 def with_findings(findings: tuple[str, ...], result: Result) -> Result:
-    """Put these findings before those of the result, if the result has a field `findings`."""
+    """Return the result with these findings before its own; return it unchanged if it has no field `findings`."""
     if not findings or not hasattr(result, "findings"):
         return result
     more: Any = result
@@ -127,7 +128,7 @@ def _answer_or_missing(function: Callable[[RankTrace], Partial], rank_trace: Ran
 
 
 def _answer(function: Callable[[RankTrace], Any], rank_trace: RankTrace) -> Any:  # noqa: ANN401 -- any return value
-    """Return the answer, or the error if it concerns only this analysis, so that the other analyses can run."""
+    """Return the answer; return errors about the request instead of raising them, so that other analyses can run."""
     try:
         return function(rank_trace)
     except ABOUT_THE_QUESTION as error:

@@ -74,7 +74,7 @@ class Writing:
 
 
 def begin_store(store: Location) -> None:
-    """Turn a folder into a store of this version, and remove files that killed processes left in it.
+    """Turn a folder into a store of this version, and remove files left in it by processes that were killed.
 
     Raises:
         OSError: the folder cannot be written.
@@ -100,9 +100,9 @@ def _is_of_this_version(store: Location) -> bool:
 
 
 def is_begun(folder: Location) -> bool:
-    """Return whether the folder has only the first files of a store.
+    """Return whether the folder contains nothing except the manifest of a store and temporary files for writing it.
 
-    If so, another process is still creating the store.
+    If so, the folder is empty, or a process has only begun to create a store in it.
     """
     return all(path.name.startswith(f".{STORE_MANIFEST}.") or path.name == STORE_MANIFEST for path in folder.iterdir())
 
@@ -194,8 +194,8 @@ def write_rank(run: Writing, rank: int, source: str, entry: Entry) -> StoredRank
         entry: the content of the trace file.
 
     Raises:
-        InvalidOptionError: on a local disk, another process has written this rank from another file; on an object
-            store, another process is writing this rank.
+        InvalidOptionError: on a local disk, the store already has this rank from another file, and `run.overwrite` is
+            false; on an object store, another process is writing this rank.
         OSError: a file cannot be written.
     """
     store = run.store
@@ -204,7 +204,7 @@ def write_rank(run: Writing, rank: int, source: str, entry: Entry) -> StoredRank
     else:
         stored = _write_objects(run, rank, source, entry)
     confirm_rank(store, stored)
-    # If another process has replaced the rank in the meantime, confirm the new rank, which is also complete.
+    # Another process may have replaced the rank in the meantime; the new rank is also complete, so confirm it.
     while (now := stored_rank(store, rank)) not in (stored, None):
         stored = now or stored
         confirm_rank(store, stored)
@@ -256,7 +256,7 @@ def _publish(store: Path, draft: Path, stored: StoredRank, *, overwrite: bool) -
     """Give the folder of a rank its final name, replacing any older folder of this name.
 
     Raises:
-        InvalidOptionError: the older folder was read from another file.
+        InvalidOptionError: the store already has this rank from another file, and `overwrite` is false.
         OSError: the folder cannot be renamed.
     """
     folder = store / f"{RANK_FOLDER}{stored.rank}"
@@ -314,10 +314,10 @@ def _write_objects(run: Writing, rank: int, source: str, entry: Entry) -> Stored
 
 
 def _expect_writer(run: Writing, rank: int) -> None:
-    """Check that no other run has begun to write a rank.
+    """Check that no other run has since begun to write this rank.
 
     Raises:
-        InvalidOptionError: another run has begun to write the rank.
+        InvalidOptionError: another run has begun to write this rank.
     """
     state = read_sealed(state_file(run.store, rank), STATE)
     if state.get("writer") != run.writer:
@@ -344,7 +344,7 @@ def _write_table(name: str, row_count: int, strings: pl.Series, tables: Tables, 
 
 def _stored(rank: int, source: str, entry: Entry, tables: Mapping[str, StoredTable]) -> StoredRank:
     if entry.stamp is None:
-        message = "cannot store an entry that was read into memory, because it has no stamp"
+        message = "cannot store an entry without a stamp; entries that were read into memory have none"
         raise ValueError(message)
     byte_count = sum(table.byte_count for table in tables.values())
     event_count = Health.from_json(entry.health).event_count

@@ -25,9 +25,9 @@ Rule = TypeVar("Rule")
 RulesInForce: TypeAlias = "tuple[tuple[str, tuple[Any, ...]], ...]"
 """The rules in force in each table, keyed by the table's environment variable; shipped rules are not included.
 
-Every process already has the shipped rules, and sending hundreds of rules with each call would take time. Besides,
-pickled copies of shipped rules would never equal each other, because partial functions are equal only to themselves;
-each call would then compute the facts of `derived_under_rules` again.
+Every process already has the shipped rules, and sending hundreds of rules with each call would take time.
+Sending them would also make each call compute the facts of `derived_under_rules` again: these facts are reused only if
+the rules are equal, but copies of shipped rules are never equal, because they contain `functools.partial` objects.
 """
 
 _TABLES: dict[str, RuleTable[Any]] = {}

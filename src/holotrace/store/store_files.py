@@ -23,13 +23,13 @@ STORE_MANIFEST = "_holotrace_store.json"
 """The file that marks a folder as a store."""
 
 RANKS_FOLDER = "_holotrace_ranks"
-"""The folder of a store with one state file per rank."""
+"""The folder inside a store that contains one state file per rank."""
 
 LEFT_OUT_FOLDER = "_holotrace_left_out"
 RANK_MANIFEST = "_holotrace_rank.json"
 RANK_FOLDER = "rank="
 STORE, STATE, LEFT_OUT, RANK = "holotrace store", "state of a rank", "file left out", "rank of an holotrace store"
-"""The `format` in each kind of file."""
+"""The value of `format` in each kind of JSON file."""
 
 Json: TypeAlias = dict[str, Any]
 

@@ -61,9 +61,9 @@ _MOST_RANKS_SHOWN = 8
 
 _MOST_EVENTS_HELD = 20_000_000
 _EVENTS_OF_ANY_RANK = 10_000
-"""A process keeps at most `_MOST_EVENTS_HELD` events (about 100 bytes each) in memory; if there are more, it forgets
-the least recently used ranks. In this count, `_EVENTS_OF_ANY_RANK` events are added for every rank, because even a rank
-without events needs a megabyte.
+"""A process keeps at most `_MOST_EVENTS_HELD` events (about 100 bytes each) in memory; if there are more, it frees
+the memory of the least recently used ranks. For this limit, each rank counts `_EVENTS_OF_ANY_RANK` events more than it
+has, because even a rank without events needs a megabyte.
 """
 
 
@@ -82,7 +82,7 @@ class SkippedFile:
 
 
 class RankFile(Protocol):
-    """The source of a rank's tables: a trace file or a store; only its address is pickled."""
+    """The trace file or store from which a rank's tables are read; pickling keeps only its address."""
 
     @property
     def path(self) -> str:
@@ -109,9 +109,9 @@ class RankFile(Protocol):
 class RankTrace:
     """The recording of one rank, as the tables of `holotrace.schema.TABLES`.
 
-    Files are opened when first needed. A RankTrace is pickled as an address (file, rank, selections, captures), from
-    which a worker opens a copy. Workers of `holotrace.processes` keep recently used copies. All copies of a RankTrace
-    have the same `identity`; opening the trace again creates new identities.
+    Files are opened when first needed. Pickling a RankTrace keeps only its address (file, rank, selections, captures);
+    a worker uses this address to open a copy. Workers of `holotrace.processes` keep recently used copies. All copies of
+    a RankTrace have the same `identity`; when the trace is opened again, its ranks get new identities.
 
     >>> from holotrace.testing import TraceBuilder
     >>> builder = TraceBuilder().operator("aten::mm", start_us=0, duration_us=5)
@@ -278,8 +278,8 @@ class RankTrace:
     def strings(self) -> pl.Series:
         """All strings: string id `i` stands for `strings[i]`; the series is named `text`.
 
-        The strings of the file come first, then the strings of its captures, the modules in annotations of graphs, and
-        the names of inferred layers.
+        The strings of the file come first, then the strings of its captures, the names of modules from graph
+        annotations, and the names of inferred layers.
 
         >>> from holotrace.testing import TraceBuilder
         >>> rank_trace = TraceBuilder().operator("aten::mm", start_us=0, duration_us=5).build().ranks[0]
@@ -472,7 +472,7 @@ Selection: TypeAlias = Callable[[RankTrace], npt.NDArray[np.bool_]]
 
 @runtime_checkable
 class DeviceSelection(Protocol):
-    """A selection that can filter device work without filtering all other events.
+    """A selection that can be applied to device work alone, without the other events.
 
     Many analyses need only device work; with such a selection, they do not have to load all events.
     """
@@ -551,7 +551,7 @@ class Trace:
         return Trace(chosen, self.skipped, self.on_error, self.left_out | (self.ranks.keys() - chosen.keys()))
 
     def where(self, selection: Selection) -> Trace:
-        """Return the trace with fewer events on each rank; see `RankTrace.where`.
+        """Return the trace with only the selected events of each rank; see `RankTrace.where`.
 
         >>> from holotrace.testing import TraceBuilder
         >>> builder = TraceBuilder().kernel("gemm", start_us=0, duration_us=5)
@@ -654,7 +654,7 @@ class Trace:
         return rest
 
     def _make_room(self, latest: RankTrace) -> None:
-        """Forget the least recently used ranks if this process keeps too many events in memory."""
+        """Free the memory of the least recently used ranks if this process keeps too many events in memory."""
         self._events_held.pop(latest.rank, None)
         self._events_held[latest.rank] = latest.events_held
         while len(self._events_held) > 1 and sum(self._events_held.values()) > _MOST_EVENTS_HELD:

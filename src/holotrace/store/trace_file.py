@@ -36,7 +36,7 @@ _FEW_EVENTS = 100_000
 """Tables of files with at most this many events are read completely, which is faster than reading single columns."""
 
 _MOST_KEPT_EVENTS = 5_000_000
-"""The events of files with more events than this are not kept in memory, but read again for each question; an event
+"""If a file has more events than this, its events are not kept in memory but are read again for each question; an event
 takes about 50 bytes."""
 
 
@@ -114,7 +114,7 @@ class TraceFile:
             return memo.get(wanted)
 
     def events_of(self, kinds: Sequence[int], columns: Sequence[str], names: pl.Series | None = None) -> pl.DataFrame:
-        """Return columns of the events of these kinds and names, in file order; in large files, do not keep the events."""
+        """Return columns of the events of these kinds and names, in file order; do not keep the events of large files."""
         wanted = known_columns("events", columns)
         if self._is_small:
             events = self._kept_events(tuple(kinds))
@@ -183,7 +183,7 @@ class TraceFile:
     def is_still(self, stamp: Stamp, content_hash: str) -> bool:
         """Return whether the file is unchanged since `stamp` was taken.
 
-        At that time, its bytes had the hash `content_hash`.
+        When `stamp` was taken, the bytes of the file had the hash `content_hash`.
 
         Raises:
             UnreadableTraceError: the file cannot be read.

@@ -162,7 +162,7 @@ QUIRKS: dict[str, Quirk] = {
     "steps 1 to 3, annotated on the GPU as well: `get_profiler_steps()`": Quirk(
         "[1, 2, 3]", three_steps(), lambda facade: str([int(step) for step in facade.get_profiler_steps()])
     ),
-    "a kernel from 10 to 15 µs on stream 0x7f1c, another from 20 to 25 µs on stream 7: from first to last work": Quirk(
+    "kernels from 10 to 15 µs on stream 0x7f1c and from 20 to 25 µs on stream 7: time from first to last work": Quirk(
         "5 µs",
         hexadecimal(),
         lambda facade: f"{facade.get_temporal_breakdown(visualize=False)['kernel_time(us)'].sum():,.0f} µs",
@@ -209,7 +209,7 @@ QUIRKS: dict[str, Quirk] = {
     "a kernel from 21 to 29 µs, `forward` from 20 to 40, `optimizer` from 28 to 33": Quirk(
         "optimizer", border(), annotations
     ),
-    "two kernels at the same time, `forward` on the stream of the first": Quirk(
+    "two kernels at the same time, but `forward` only on the first kernel's stream": Quirk(
         "forward, forward", two_streams(), annotations
     ),
     "two launches, and hardware counters for the kernel of only one launch": Quirk(

@@ -45,7 +45,7 @@ class CriticalPath(Result):
         waits_recorded        bool   whether the profiler recorded which streams wait for which other streams
         inferred_wait_count   int64  waits between streams, inferred from timing alone
         unknown_launch_count  int64  kernels, copies and memsets whose launch was not recorded
-        contradicted_count    int64  dependencies that end before they begin, according to the clocks of the trace
+        contradicted_count    int64  dependencies that, by the recorded times, end before they begin
 
     per_class  time of every class on each rank's path, sorted by rank and class; the times of a rank add up to the
                length of its window:

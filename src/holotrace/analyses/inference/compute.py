@@ -124,7 +124,7 @@ class Inference(Result):
         padded_token_count    int64  computed tokens, including padding; null if equal to token_count or unknown
         output_token_count    int64  tokens returned to requests; null if the step does more than decode one token per request
         draft_token_count     int64  decoded tokens beyond one per request; a draft model proposed these tokens
-        attention_pair_count  int64  pairs of query and key under a causal mask, in one head of one layer
+        attention_pair_count  int64  query-key pairs that causal attention computes in one head of one layer
         start_ns, end_ns      int64  span of the step and its device work; begins after the device work of earlier steps
         step_ns               int64  end_ns - start_ns, the sum of the parts below
         gap_before_ns         int64  time since the end of the previous step; null for the first step

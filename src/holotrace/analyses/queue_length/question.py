@@ -9,7 +9,7 @@ from holotrace.schema import DEVICE_WORK_KINDS
 QUESTION = Analysis(
     __package__,
     title="Queue length",
-    question="Does the host keep the GPUs supplied?",
+    question="Does the host keep the GPUs supplied with work?",
     section="Host",
     needs=DEVICE_WORK_KINDS,
     definitions=(

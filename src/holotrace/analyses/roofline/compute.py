@@ -90,7 +90,7 @@ class Roofline(Result):
         covered_fraction       float64  0..1, share of busy_ns in operators with known bytes or FLOPs
         floor_ns               int64    sum over the operators with a lower bound
         gap_ns                 int64    busy_ns of these operators - floor_ns
-        contradicted_ns        int64    busy_ns of operators whose lower bound exceeds their time
+        contradicted_ns        int64    busy_ns of operators whose floor_ns exceeds their busy_ns
         without_tensor_cores_ns  int64  busy_ns of matrix products that ran on ordinary cores but could use tensor cores
         earlier_ns             int64    time of work launched before the recording; not part of per_operator
 

@@ -19,8 +19,14 @@ QUESTION = Analysis(
             "S: replayed step / ideal step; for one part of the job, all other parts take ideal times in the replay",
         ),
         ("cost", "how much longer the mean ideal step becomes if only one part of the job keeps its recorded times"),
-        ("worker share", "M_W: share of the loss that vanishes if the slowest 3 % of the workers take ideal times"),
-        ("stage share", "M_S: share of the loss that vanishes if the last pipeline stage takes ideal times"),
+        (
+            "worker share",
+            "M_W: share of the loss that vanishes if the operations of the slowest 3 % of the workers take ideal times",
+        ),
+        (
+            "stage share",
+            "M_S: share of the loss that vanishes if the operations of the last pipeline stage take ideal times",
+        ),
         ("replica", "a copy of the model: all stages of one pipeline or, without pipelines, a single rank"),
         (
             "replayed",

@@ -23,7 +23,7 @@ Overlay = Annotated[
         "--overlay",
         parser=located,
         metavar="FOLDER",
-        help="Also write copies of the trace files for Perfetto, with the path marked.",
+        help="For Perfetto, also write copies of the trace files with the critical path marked.",
     ),
 ]
 AllEvents = Annotated[

@@ -66,7 +66,8 @@ Anyway = Annotated[
     bool,
     typer.Option(
         "--predict-anyway",
-        help="With --across-ranks: predict even if a replay of the unchanged job differs from the measured time by more than 3 %.",
+        help="With --across-ranks: give a prediction even if a replay of the unchanged job differs "
+        "from the measured time by more than 3 %.",
     ),
 ]
 

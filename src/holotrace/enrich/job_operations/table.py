@@ -92,7 +92,7 @@ def operations_table(frame: pl.DataFrame, source: str = "the table of operations
         duration_ns    int64   duration; also duration_us, duration_ms, duration_s, and `duration` in seconds
         rank           int32   optional if dp_rank and stage are given
         dp_rank        int64   data-parallel rank; by default numbered by rank within the stage
-        stage          int64   pipeline stage from 0; by default 0
+        stage          int64   number of the pipeline stage, counted from 0; by default 0
         step           int64   by default 0; only times within the same step are compared
         microbatch     int64   null if the operation belongs to no microbatch; also `mb_id`
         chunk          int64   model chunk within the stage (interleaved schedules), by default 0; also `mc`

@@ -48,15 +48,21 @@ from holotrace.store.tables.checksums import TableSums
 logger = logging.getLogger("holotrace")
 
 CacheOption: TypeAlias = bool | str | Path | RemotePath
-"""True: the user's cache folder; "beside": `.holotrace_cache` in the trace's folder; a path: the folder at this path;
-a URL: the folder at this URL, shared with others, and also the user's cache folder; False: no cache."""
+"""Where the cache is.
+
+- True: the user's cache folder
+- "beside": the folder `.holotrace_cache` beside the trace
+- a path: this folder
+- a URL: the shared folder at this URL, and the user's cache folder for local copies of its entries
+- False: no cache
+"""
 
 FOLDER_VARIABLE = "HOLOTRACE_CACHE_DIR"
 """Environment variable: the path or URL of the folder to use instead of the user's cache folder."""
 
 LIMIT_VARIABLE = "HOLOTRACE_CACHE_LIMIT_BYTES"
-"""Environment variable: maximum size of the user's cache; if it is exceeded, the least recently used entries are
-removed."""
+"""Environment variable: maximum size of the user's cache in bytes; if the cache grows larger, the least recently used
+entries are removed."""
 
 DEFAULT_LIMIT_BYTES = 20 << 30
 BESIDE_NAME = ".holotrace_cache"
@@ -70,7 +76,12 @@ class CacheWriteError(HolotraceError):
 
 @dataclass(frozen=True)
 class Cache:
-    """A folder for at most `limit_bytes` of entries (None: no limit); `shared` is a cache that machines share."""
+    """A cache in a local folder, optionally with a shared cache at a URL.
+
+    folder       the local folder
+    limit_bytes  maximum total size of the entries in the local folder; None for no limit
+    shared       the folder at the URL, which several machines use; None if there is no shared cache
+    """
 
     folder: Path
     limit_bytes: int | None = None
@@ -121,7 +132,7 @@ class Cache:
         for folder, manifest in shared_manifests(self.shared / _home_name(source)):
             with suppress(KeyError, TypeError, DamagedEntryError, OSError):
                 stamp = Stamp(**manifest["stamp"])
-                if isinstance(source, Path):  # the stamp may describe another copy of the file, so compare bytes
+                if isinstance(source, Path):  # another machine may have stamped its own copy, so compare the bytes
                     stamp = replace(stamp, taken_ns=0)
                 kept = Entry("", "", manifest["content_hash"], MemoryTables({}), stamp=stamp)
                 if kept.is_of(source, content_hash):
@@ -146,7 +157,10 @@ class Cache:
         return kept
 
     def _share(self, source: Location, kept: Entry) -> None:
-        """Copy an entry to the shared cache; if that fails, other machines read the trace themselves."""
+        """Copy an entry to the shared cache; if that fails, only log a warning.
+
+        Other machines then read the trace themselves.
+        """
         if self.shared is not None and kept.folder is not None:
             try:
                 share_entry(kept.folder, self.shared / _home_name(source) / kept.folder.name)
@@ -156,8 +170,8 @@ class Cache:
     def add(self, source: Location, read: Callable[[Path], Reading]) -> Entry:
         """Call `read` to write the tables of `source` into a folder, which then becomes an entry.
 
-        An interrupt leaves no files behind. Files are not synced to disk. If a power cut damages them, the checksums
-        show this, and the trace is read again.
+        If the call is interrupted, it leaves no files behind. The files are not synced to disk: if a power cut damages
+        them, their checksums no longer match, and the trace is read again.
 
         Raises:
             CacheWriteError: the folder cannot be written.
@@ -210,7 +224,10 @@ def _home_name(source: Location, *, user: str = "") -> str:
 
 
 def _user() -> str:
-    """Return a suffix for paths: a NUL, which no path contains, and the user id; empty on systems without user ids."""
+    """Return what is appended to a trace's path before it is hashed: a NUL, which no path contains, and the user id.
+
+    On systems without user ids, return an empty string.
+    """
     return f"\0{os.getuid()}" if hasattr(os, "getuid") else ""
 
 
@@ -232,7 +249,7 @@ def _sums_of(folder: Path) -> dict[str, TableSums]:
 def _temporary_folder(home: Path) -> Iterator[Path]:
     """Create a private folder in `home`, and remove it afterwards unless it was renamed."""
     temporary = home / temporary_name()
-    try:  # also creates the folder, so that it is removed if Ctrl-C interrupts its creation
+    try:  # create the folder inside `try`: if Ctrl-C arrives during its creation, `finally` still removes it
         with _write_errors(home.parent):
             home.parent.mkdir(parents=True, exist_ok=True)
             _make_folder(temporary)

@@ -42,7 +42,7 @@ class Reading:
 
     @property
     def content_hash(self) -> str:
-        """Return the hash of the bytes that were read."""
+        """Return the hash of the bytes of the trace file."""
         return str(json.loads(self.health)["content_hash"])
 
 
@@ -79,8 +79,8 @@ class Stamp:
     def surely_same_as(self, now: Stamp) -> bool:
         """Return whether the file is surely unchanged, judging by its `etag` or, without one, by its times.
 
-        If the file was changed just before its stamp was taken, its times prove nothing, because it may have changed
-        again within their resolution.
+        If the file was changed just before its stamp was taken, its times prove nothing: time stamps are coarse, so
+        the file may have been changed once more without getting a new time.
         """
         if self.etag or now.etag:
             return (self.size, self.etag) == (now.size, now.etag)
@@ -130,7 +130,7 @@ class Entry:
             raise DamagedEntryError(message) from error
 
     def is_of(self, source: Location, content_hash: Callable[[Location], str]) -> bool:
-        """Return whether the entry matches the file `source`; read the file only if its status is inconclusive."""
+        """Return whether the entry matches the file `source`; read the file only if its stamp does not decide this."""
         now = Stamp.of(source)
         if self.stamp is None or self.stamp.size != now.size:
             return False

@@ -34,7 +34,7 @@ _POLARS_TYPES: dict[ColumnType, type[pl.DataType]] = {
 
 
 class DamagedTableError(HolotraceError):
-    """The file of a table is missing or was changed; for files in the cache, the trace is read again."""
+    """The file of a table is missing or was changed; if it belongs to the cache, the trace is read again."""
 
 
 class Tables(Protocol):
@@ -75,7 +75,7 @@ class MemoryTables(EqualByContent):
 class FolderTables:
     """Tables in files `<name>.arrow` of a folder; only the requested columns are read and verified.
 
-    An empty `sums` means that this process has just written the files, so they are not verified.
+    If `sums` is empty, this process has just written the files, and they are not verified.
     """
 
     folder: Path
@@ -170,7 +170,7 @@ def of_kinds(events: Frame, kinds: Sequence[int], names: pl.Series | None = None
 
 
 def is_of_kinds(kinds: Sequence[int], names: pl.Series | None = None) -> pl.Expr:
-    """Return whether an event is of one of these kinds and, if `names` (string ids) is given, has one of these names."""
+    """Return whether the kind of an event is in `kinds` and, if `names` (string ids) is given, its name is in `names`."""
     is_wanted = pl.col("kind").is_in(pl.Series(list(map(int, kinds)), dtype=pl.UInt8).implode())
     return is_wanted if names is None else is_wanted & pl.col("name").is_in(names.implode())
 
@@ -219,7 +219,7 @@ def known_columns(name: str, columns: Sequence[str] | None) -> list[str]:
 
 
 def schema_fingerprint() -> str:
-    """Return a short string that changes whenever a stored table or column changes."""
+    """Return a short string that changes when a table or column is added, removed, renamed or given another type."""
     declared = [(name, [(column.name, column.type) for column in columns]) for name, columns in TABLES.items()]
     return hashlib.sha256(repr(declared).encode()).hexdigest()[:16]
 

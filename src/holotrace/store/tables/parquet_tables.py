@@ -28,7 +28,7 @@ ALWAYS_WRITTEN = ("events", "tracks", "strings")
 """Tables that have a file even without rows, so that a pattern such as `rank=*/events.parquet` matches every rank."""
 
 KIND_NAMES = pl.Series("kind", [kind.name.lower() for kind in EventKind])
-"""The names that stand for the values of `EventKind` in a file, in numeric order of the values."""
+"""Files contain these names instead of numeric `EventKind` values; the name of value `i` is `KIND_NAMES[i]`."""
 
 _ROWS_AT_ONCE = 1 << 17
 _ROWS_OF_A_GROUP = 1 << 18
@@ -42,7 +42,7 @@ def parquet_name(table: str, column: str) -> str:
 
 
 def is_text(table: str, column: Column) -> bool:
-    """Return whether a column contains strings in the file: a string, JSON, or the kind of an event."""
+    """Return whether the file stores a column as strings; it does so for strings, JSON, and the kind of an event."""
     return column.type in ("string", "json", "text") or (table, column.name) == ("events", "kind")
 
 
@@ -123,7 +123,7 @@ def _readable(values: pl.Series, table: str, column: Column, strings: pl.Series)
 
 @dataclass(frozen=True)
 class StoredTable:
-    """The expected number of rows, length and checksum of a table's file."""
+    """The expected row count, length in bytes, and checksum of a table's file."""
 
     rows: int
     byte_count: int

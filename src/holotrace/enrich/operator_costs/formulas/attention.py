@@ -74,7 +74,7 @@ def scaled_dot_product_backward(
 
 
 def flash(arguments: Arguments, causal: int, window: int | None = None) -> Cost:
-    """FlashAttention. FLOPs: 2·H·(d + dv)·(pairs under the mask). Bytes: as `scaled_dot_product`.
+    """FlashAttention. FLOPs: 2·H·(d + dv)·(unmasked pairs). Bytes: as `scaled_dot_product`.
 
     The mask is aligned at its end: the last query sees the last key. A causal mask over q queries and k keys leaves
     q·(k - q/2) of the q·k pairs, which is half of them if q = k. With a sliding window of keys, pairs are counted
@@ -89,7 +89,7 @@ def flash(arguments: Arguments, causal: int, window: int | None = None) -> Cost:
 
 
 def flash_backward(arguments: Arguments, causal: int, window: int | None = None, first: int = 1) -> Cost:
-    """As `flash`, with five products. FLOPs: 2·H·(3·d + 2·dv)·(pairs). Bytes: as `scaled_dot_product_backward`."""
+    """As `flash`, with five products. FLOPs: 2·H·(3·d + 2·dv)·(unmasked pairs). Bytes: as `scaled_dot_product_backward`."""
     sizes = heads_last(arguments, first)
     twice = sizes.batch * _twice_visible(arguments, sizes.queries, sizes.keys, causal, window)
     return _backward(arguments, sizes, twice, first=first)
@@ -106,9 +106,10 @@ def joined(  # noqa: PLR0913 -- positions of inputs
 ) -> Cost:
     """Sequences joined along one dimension: as `flash`, if their lengths are known.
 
-    The lengths are known if all sequences are as long as the longest one, or if the name of the inference engine's
-    step contains sums over the lengths. Without the lengths, the FLOPs are unknown, but the bytes are known. If keys
-    and values are in cache pages, FLOPs and bytes are computed as in `paged`.
+    The lengths are known if all sequences are as long as the longest one. Otherwise, the FLOPs are computed from sums
+    over all requests, if the name of the inference engine's step contains these sums. Without lengths or sums, the
+    FLOPs are unknown, but the bytes are known. If keys and values are in cache pages, FLOPs and bytes are computed as
+    in `paged`.
     """
     if any(arguments.has_tensor(index) and arguments.dims[index] for index in pages):
         return paged(arguments)
@@ -195,9 +196,9 @@ def efficient(arguments: Arguments, ends: int = 4, mask: int = 9) -> Cost:
 def paged(arguments: Arguments, keys: int = 1) -> Cost:
     """FLOPs: 2·H·(d + dv)·(unmasked pairs of query and key).
 
-    In prefill, the mask hides half of the pairs whose query and key are both new tokens of the same request. The sums
-    over all requests come from the name of the inference engine's step. Bytes: queries and outputs of all new tokens,
-    and keys and values in the cache.
+    In prefill, the mask hides half of the pairs whose query and key are both new tokens of the same request. The
+    pairs are computed from sums over all requests, which the name of the inference engine's step contains. Bytes:
+    queries and outputs of all new tokens, and keys and values in the cache.
     """
     _, heads, width = arguments.shape(0, 3)
     key_heads = arguments.shape(keys)[-2]

@@ -22,8 +22,8 @@ class _Geometry(NamedTuple):
 def convolution(arguments: Arguments) -> Cost:
     """FLOPs: 2·N·(positions)·(elements of the filter). Bytes: input, filter and output.
 
-    Positions are those of the output or, in a transposed convolution, of the input. A bias is added by another
-    operator, or its cost is negligible.
+    Positions are those of the output or, in a transposed convolution, of the input. The bias is not
+    counted: another operator adds it, or its cost is negligible.
     """
     geometry = _Geometry(
         stride=_sizes(arguments, 3),

@@ -18,7 +18,7 @@ _INTEGERS = _PROMOTION[:6]
 
 
 def elementwise(arguments: Arguments, flops_each: int = 1, inputs: tuple[int, ...] = (0,), result: int = 0) -> Cost:
-    """FLOPs: E·(operations) for E elements of the result. Bytes: inputs and result.
+    """FLOPs: `flops_each` (default 1) for each element of the result. Bytes: inputs and result.
 
     Args:
         arguments: the inputs.

@@ -58,9 +58,9 @@ class _Layer(NamedTuple):
 def fused_experts(arguments: Arguments, hidden: int = 0, first: int = 1, second: int = 2, chosen: int = 4) -> Cost:
     """FLOPs: 2·T·k·(H·N + I·H) for T tokens, k experts each, and weights H x N, I x H. Bytes: tokens, result, weights.
 
-    N is I, or 2·I with a gate. If evenly spread tokens would reach practically every expert, the bytes include
-    all weights. With fewer tokens, the bytes are unknown, because the trace does not show which experts were chosen. If
-    the experts are on several ranks, FLOPs and bytes are unknown.
+    N is I, or 2·I with a gate. If there are enough tokens to reach practically every expert when spread evenly,
+    the bytes include all weights. If there are fewer tokens, the bytes are unknown, because the trace does not show
+    which experts were chosen. If the experts are on several ranks, FLOPs and bytes are unknown.
     """
     if any(_maps_experts(arguments, index) for index in range(chosen + 1, arguments.count)):
         raise UnknownCostError(_ON_SEVERAL_RANKS)
@@ -125,7 +125,7 @@ def second_product(arguments: Arguments, weights: int = 2, result: int = 6, chos
 
 
 def expert_kernel(arguments: Arguments) -> Cost:
-    """SGLang's kernel for one of the two products. FLOPs: 2·T·k·N·K. Bytes: inputs 0, 1 (weights) and 3 (result)."""
+    """One of the two products of `fused_experts`. FLOPs: 2·T·k·N·K. Bytes: inputs 0, 1 (weights) and 3 (result)."""
     tokens, chosen = arguments.shape(8, 2)
     experts, columns, shared = arguments.shape(1, 3)
     if arguments.shape(0)[-1] != shared or arguments.shape(3)[-1] != columns:
@@ -139,7 +139,7 @@ def expert_kernel(arguments: Arguments) -> Cost:
 
 
 def routed_layer(arguments: Arguments) -> Cost:
-    """Like `fused_experts`, with arguments `tokens, scores of all experts`; weights and k come from inner operators.
+    """Like `fused_experts`, with arguments `tokens, scores of all experts`; inner operators show the weights and k.
 
     Operators inside the layer that have their own rule, such as a shared expert's products, are counted separately.
     """

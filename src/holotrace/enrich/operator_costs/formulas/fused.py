@@ -26,7 +26,7 @@ https://github.com/AMD-AGI/TraceLens/blob/main/TraceLens/PerfModel/triton_compil
 
 
 def generated(arguments: Arguments) -> Cost:
-    """FLOPs: elements times operations in the kernel's name; 2·M·N·K for matrix products. Bytes: every tensor once.
+    """FLOPs: (elements)·(operations in the kernel's name); 2·M·N·K for matrix products. Bytes: every tensor once.
 
     Even a tensor that the kernel reads and then overwrites is counted once, because the trace does not show which
     tensors are overwritten. Operations and bytes that the compiler recorded (`kernel_flop`, `kernel_num_gb`) take

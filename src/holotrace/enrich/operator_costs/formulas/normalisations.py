@@ -33,7 +33,7 @@ def group_norm(arguments: Arguments) -> Cost:
 
 
 def batch_norm(arguments: Arguments) -> Cost:
-    """FLOPs: 5·E + 6·C in training, 2·E + 6·C with stored statistics. Bytes: input, output, parameters and statistics."""
+    """FLOPs: 5·E + 6·C for C channels, or 2·E + 6·C with stored statistics. Bytes: input, output, parameters and statistics."""
     channels = _channels(arguments, 0)
     in_training = arguments.flag(5, default=True)
     flops = (5 if in_training else 2) * arguments.elements(0) + 6 * channels

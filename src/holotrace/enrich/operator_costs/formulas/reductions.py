@@ -9,7 +9,7 @@ from holotrace.enrich.operator_costs.cost import Cost, UnknownCostError
 
 
 def reduction(arguments: Arguments, dimensions: int = 1, result: int = 0, flops_each: int = 1) -> Cost:
-    """FLOPs: E for E elements of the input. Bytes: input and result.
+    """FLOPs: 1 for each element of the input. Bytes: input and result.
 
     The argument at position `dimensions` lists the reduced dimensions.
     """
@@ -42,7 +42,7 @@ def largest(arguments: Arguments) -> Cost:
 
 
 def sort(arguments: Arguments) -> Cost:
-    """FLOPs: E for E elements, although sorting may take E·⌈log2 E⌉ comparisons. Bytes: input, values and positions."""
+    """FLOPs: 1 for each element, although sorting may take E·⌈log2 E⌉ comparisons. Bytes: input, values and positions."""
     elements = arguments.elements(0)
     return Cost(elements, 2 * arguments.bytes(0) + 8 * elements, "vector", arguments.precision(0))
 
@@ -98,7 +98,7 @@ def negative_log_likelihood_backward(arguments: Arguments) -> Cost:
 
 
 def loss(arguments: Arguments) -> Cost:
-    """Losses of two tensors. FLOPs: 2 per element. Bytes: both tensors and the result (1 element if a sum or mean)."""
+    """Losses of two tensors. FLOPs: 2 per element. Bytes: both tensors and the result (1 element if reduced)."""
     kept = arguments.bytes(0) if arguments.text(2) == "0" else arguments.element_bytes(0)
     return Cost(
         2 * arguments.elements(0), arguments.bytes(0) + arguments.bytes(1) + kept, "vector", arguments.precision(0)

@@ -16,7 +16,10 @@ _4_BITS = re.compile(r"e2m1|fp4", re.IGNORECASE)
 
 
 def linear(arguments: Arguments) -> Cost:
-    """FLOPs: 2·M·N·K for the first and last inputs with the same last dimension. Bytes: both inputs and the result."""
+    """Tokens x weights. FLOPs: 2·M·N·K. Bytes: tokens, weights and result.
+
+    The tokens are the first matrix among the inputs. The weights are the last matrix with the same last dimension.
+    """
     first, last = _alike(arguments)
     return _cost(arguments, first, last, arguments.shape(first)[-1])
 
@@ -53,11 +56,11 @@ def two_layers(arguments: Arguments) -> Cost:
 
 
 def backward(arguments: Arguments, products: int) -> Cost:
-    """FLOPs and input bytes of the forward call, once for each computed gradient; bytes of the result's gradient.
+    """FLOPs: as the forward call, per computed gradient. Bytes: its inputs, per gradient, and the result's gradient.
 
     `products` is the number of matrix multiplications in the forward call. The number of tensor-core kernels shows
     whether the call computed one gradient (of the inputs or of the weights) or both. Computing one gradient moves as
-    many bytes as computing the other.
+    many bytes as computing the other. If `products` is 2, the bytes are unknown.
     """
     forward = _forward(arguments, products)
     gradients, rest = divmod(arguments.product_count or 0, products)

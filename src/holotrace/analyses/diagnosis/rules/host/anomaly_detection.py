@@ -61,7 +61,7 @@ def _say(cases: Sequence[RankCase]) -> Said:
 RULES = (
     Rule(
         "anomaly_detection",
-        "time in which all devices are idle and operators record the Python stack for autograd's anomaly detection",
+        "time in which all devices are idle while operators record the Python stack for autograd's anomaly detection",
         threshold=0.02,
         unit=OF_THE_STEP,
         reason="Without anomaly detection, no operator formats a stack.",

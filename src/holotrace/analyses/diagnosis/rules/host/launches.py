@@ -487,8 +487,8 @@ RULES = (
         threshold=100,
         unit="kernels (on a CPU: operators) per step of the optimizer",
         reason="A multi-tensor optimizer launches about 20 kernels for a group of parameters. If an optimizer launches "
-        "100 kernels, it updates one tensor at a time. On a CPU, this is the default, so an optimizer is reported only "
-        "if it also takes 5 % of the step.",
+        "100 kernels, it updates one tensor at a time. On a CPU, optimizers do this by default, so they are reported "
+        "only if they also take 5 % of the step.",
         source="https://docs.pytorch.org/docs/stable/optim.html#algorithms",
         check=optimizer_not_fused,
         say=_say_optimizer,

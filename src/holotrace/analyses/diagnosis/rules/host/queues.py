@@ -200,7 +200,7 @@ RULES = (
         "without its waits for devices, is longer than the devices' median step",
         threshold=FALLS_BEHIND,
         unit="times the length of the devices' step",
-        reason="In the long run, the slower of host and device sets the pace. Even with equal work, steps may differ by up to a quarter.",
+        reason="In the long run, the slower of host and device sets the pace. Even if all steps do the same work, their durations may differ by up to a quarter.",
         source="https://pytorch.org/blog/accelerating-pytorch-with-cuda-graphs/",
         check=host_falls_behind,
         say=_say_behind,

@@ -190,7 +190,7 @@ def _rule(  # noqa: PLR0913 -- the fields of a rule
         looks_for,
         threshold=_SHARE,
         unit=OF_THE_STEP,
-        reason="One wait and the launches after it take about 50 µs, 2 % of a fast step.",
+        reason="One wait and the launches after it take about 50 µs, which is 2 % of a fast step.",
         source="https://docs.pytorch.org/tutorials/recipes/recipes/tuning_guide.html#avoid-unnecessary-cpu-gpu-synchronization",
         check=check,
         say=partial(_say, what, advice),
@@ -230,7 +230,7 @@ RULES = (
     ),
     _rule(
         "device_synchronisation",
-        "idle time after the host waited for the whole device",
+        "idle time after the host waited for all work on the device",
         _IS_DEVICE,
         "waits for the whole device",
         "Remove torch.cuda.synchronize() from the step. To measure time, use CUDA events, and read them after the step.",

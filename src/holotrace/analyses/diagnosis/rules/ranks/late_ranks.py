@@ -174,8 +174,8 @@ RULES = (
         unit="of all waiting",
         reason="A rank that causes less than a tenth of the waiting is only one of many late ranks. "
         "The rule does not apply if most of the waiting for the rank is due to transfers or to a GPU that starts work late. If "
-        "the delay has no clear cause, chance must also be an unlikely explanation: in a job of equally fast ranks, the "
-        "probability that some rank is the latest in as many steps must be below 5 %.",
+        "the delay has no clear cause, the rule applies only if chance is an unlikely explanation: if all ranks were equally "
+        "fast, some rank would be the latest in as many steps with a probability below 5 %.",
         source="https://doi.org/10.1145/2934661",
         analyses=("wait_causes",),
         check=late_ranks,

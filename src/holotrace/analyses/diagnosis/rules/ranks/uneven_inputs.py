@@ -104,9 +104,9 @@ RULES = (
         "uneven_inputs",
         "ranks whose sequences or batches are larger than those of other ranks",
         threshold=_UNEVEN,
-        unit="times the elements of the median rank",
-        reason="Work grows at least in proportion to the inputs. If a rank's inputs are less than a fifth larger "
-        "than those of the median rank, other differences matter as much.",
+        unit="times the input elements of the median rank",
+        reason="A rank's work grows at least in proportion to the size of its inputs. If a rank's inputs are less than a "
+        "fifth larger than those of the median rank, other differences between ranks matter just as much.",
         source="https://arxiv.org/abs/2505.05713",
         analyses=("parallelism", "wait_causes"),
         check=uneven_inputs,
