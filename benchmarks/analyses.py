@@ -4,23 +4,23 @@
 
 Nearly all calls use the same code for both tools, because our `hta.trace_analysis` has HTA's methods. The peer (HTA)
 loads a trace once and forks for each call, so no call profits from data that another call cached. A call is stopped
-after `--limit` CPU seconds, or when it needs more than `--limit-gb` of address space. Our side starts a new process for
-each call and round, with a filled cache:
+after `--limit` CPU seconds, or when it needs more than `--limit-gb` of address space. For holotrace, each call of each
+round runs in a new process, with a filled cache:
 
-    alone   the call, when the columns that it reads are in memory, like HTA's frames after loading. Data derived from
+    alone   the call alone; the columns that it reads are in memory, like HTA's frames after loading. Data derived from
             these columns is not in memory: launches, call stacks and steps are computed again. HTA does not compute
             launches again, because it links them while it loads
     first   the first call of a new process, including opening the trace and reading columns from the cache
     file    the time to read the trace for the first time, plus `first`; for HTA, the time to load it, plus the call
 
 CPU time is the user and system time of all threads. Ratios compare CPU time, which, unlike wall time, hardly depends on
-other work on the machine. Our times are medians over the rounds; HTA's are from one run.
+other work on the machine. Our times are medians over the rounds; HTA's times are from one run.
 
-Memory is what the call adds to the peak resident memory of its process. Some calls need an input that the large trace
-lacks, and are skipped without it: `--annotated`, a trace with annotations on the GPU; `--job`, a folder with traces of
-several ranks, in which communication kernels are named as HTA's search for stragglers expects (`ncclKernel…`);
-`--counters`, a trace with CUPTI counters. benchmarks/enlarge.py makes large traces from small ones. open_and_answer.py
-describes `--peer`.
+Memory is what the call adds to the peak resident memory of its process. Calls whose input the large trace lacks are
+skipped unless an option names a suitable input: `--annotated`, a trace with annotations on the GPU; `--job`, a folder
+with traces of several ranks, in which communication kernels are named as HTA's search for stragglers expects
+(`ncclKernel…`); `--counters`, a trace with CUPTI counters. benchmarks/enlarge.py makes large traces from small
+ones. open_and_answer.py describes `--peer`.
 """
 
 from __future__ import annotations
@@ -169,7 +169,8 @@ CASES = (
 )
 
 
-# -- inside a measured process, ours or the peer's; each imports its own `hta`, so nothing is imported at the top
+# -- functions that run in a measured process. They import `hta` when they are called, because HTA and holotrace each
+# have a package of this name
 
 
 def work(inputs: str, names: list[str], options: argparse.Namespace) -> None:
@@ -299,7 +300,7 @@ _COLUMNS = (
 
 
 def table(options: argparse.Namespace) -> Iterator[str]:
-    """Run the peer's calls once and our calls `rounds` times; yield the lines of a table in Markdown."""
+    """Run each analysis once in HTA and `rounds` times in holotrace; yield the lines of a Markdown table."""
     yield f"| {' | '.join(_COLUMNS)} |"
     yield f"|---|{'--:|' * (len(_COLUMNS) - 1)}"
     for needed in _INPUTS:
@@ -316,7 +317,7 @@ def table(options: argparse.Namespace) -> Iterator[str]:
 
 
 def _of_peer(inputs: Path, names: list[str], options: argparse.Namespace) -> Iterator[dict[str, Any]]:
-    """Run the peer, or read its earlier output."""
+    """Run HTA, or read the output of earlier runs."""
     if options.peer_said:
         yield from (json.loads(line) for file in options.peer_said for line in file.read_text().splitlines())
     elif options.peer:

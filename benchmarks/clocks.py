@@ -5,9 +5,9 @@
 Each seed is a job of 2 to 64 hosts with offsets of up to 5 s, drifts of up to 100 ppm, slow hosts, late recordings,
 missing calls, and groups across hosts. Each estimate has an interval: the estimated value plus or minus a half-width.
 For each topology and number of hosts, the table shows the percentage of intervals that contain the true value, and the
-median half-width. The last column shows the best that a single call allows: the shortest time, over all calls across
-hosts, from the last rank's start to the first rank's end. In a chain, only neighbouring hosts share calls, so
-half-widths add up along the chain.
+median half-width. The last column shows the smallest uncertainty that any single call leaves: the shortest time, over
+all calls across hosts, from the last rank's start to the first rank's end. In a chain, only neighbouring hosts share
+calls, so half-widths add up along the chain.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def main() -> int:
 
 
 def print_seeds(count: int) -> list[str]:
-    """Print the table of all seeds; return the offsets and drifts outside their intervals."""
+    """Print the table of all seeds; return a text for each true offset or drift outside its interval."""
     by_group: dict[tuple[str, int], list[Comparison]] = defaultdict(list)
     for seed in range(count):
         drawn = CallsOptions.drawn(seed)

@@ -225,7 +225,7 @@ def score_pipeline(scores: defaultdict[str, Score], seed: int) -> None:
 
 
 OF_PIPELINES = ("data_loading", "exposed_communication")
-"""Rules whose alarms are true in all simulated pipelines.
+"""Rules whose findings are true alarms in every simulated pipeline.
 
 In each pipeline, the main process loads data for 0.5 ms per step, and no computation overlaps with the sends of the
 last stage.

@@ -2,10 +2,10 @@
 
     python benchmarks/open_and_answer.py [--trace BIG.json.gz] [--peer PYTHON] [--rounds 3]
 
-Every number covers a whole process, measured from outside: seconds from start to end, and peak resident memory. The
-`facade` rows run the peer's script with our code: load the trace, then call `get_temporal_breakdown`. `--peer` names a
-Python with `traceinsight==0.6.1` and `pandas<3`; the peer runs only once, because it takes minutes. Without `--trace`,
-the trace comes from a synthetic job and has about 70 MB; benchmarks/enlarge.py makes larger traces.
+Every number covers a whole process, measured from outside: seconds from start to end, and peak resident memory. For
+the `facade` rows, the peer's script is run with our code: it loads the trace, then calls `get_temporal_breakdown`.
+`--peer` names a Python with `traceinsight==0.6.1` and `pandas<3`; the peer runs only once, because it takes minutes.
+Without `--trace`, the trace comes from a synthetic job and has about 70 MB; benchmarks/enlarge.py makes larger traces.
 """
 
 from __future__ import annotations
@@ -102,7 +102,7 @@ def measure(trace: Path, peer: str | None, rounds: int) -> dict[str, object]:
         with tempfile.TemporaryDirectory() as cache:
             for name in ("facade, first time", "facade, again"):
                 note(name, run(sys.executable, FACADE.format(trace=str(trace)), Path(cache)))
-            if peer and number == 0:  # once, because the peer takes minutes
+            if peer and number == 0:  # only in the first round, because the peer takes minutes
                 theirs = note("peer: load and answer", run(peer, FACADE.format(trace=str(trace)), Path(cache)))
                 seconds["peer: load"], seconds["peer: analysis alone"] = [theirs.printed[0]], [theirs.printed[1]]
     medians = {name: statistics.median(values) for name, values in seconds.items()}

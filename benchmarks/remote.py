@@ -5,7 +5,8 @@
 Three processes alternate: one reads the trace from disk, one reads it from the bucket, and one only downloads its bytes
 with boto3. The download alone shows the cost of server and connection. `--server` is the path of MinIO, which `go
 install github.com/minio/minio@latest` builds. The default is moto, a test server that may itself be the bottleneck.
-Seconds are wall time and the CPU time of the process; the server uses the same cores, and its CPU time is not included.
+The results are wall times and CPU times of the processes, in seconds. The server uses the same cores; its CPU time is
+not included.
 """
 
 from __future__ import annotations

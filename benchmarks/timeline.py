@@ -120,7 +120,7 @@ def zooms(server: Server, count: int, length: int) -> dict[str, Any]:
 def in_browser(server: Server) -> dict[str, float]:
     """Open the page twice in a browser, and measure how soon something is drawn.
 
-    The second time, all scripts are in the browser's cache.
+    On the second visit, the browser takes all scripts from its cache.
     """
     from playwright.sync_api import sync_playwright  # noqa: PLC0415 -- only with --browser
 

@@ -416,7 +416,7 @@ def _differences(rank_trace: RankTrace, text: bytes, expected: dict[str, Any]) -
 
 
 def _complete(event: object) -> tuple[int, int, str] | None:
-    """Return start, duration and name of a complete event; None if it cannot be compared."""
+    """Return start, duration and name of a complete event; None if the event cannot be compared."""
     if not isinstance(event, dict) or event.get("ph") != "X" or not isinstance(event.get("name"), str):
         return None
     times = [

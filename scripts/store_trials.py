@@ -68,7 +68,7 @@ def everything(trace: Trace) -> dict[int, Any]:
 
 
 def answers(trace: Trace) -> object:
-    """Return `everything` about a job, and the results of SQL queries."""
+    """Return what `everything` returns for a job, and the results of two SQL queries."""
     return everything(trace), holotrace.sql(trace, _QUERY).rows(), holotrace.sql(trace, _FACTS).rows()
 
 

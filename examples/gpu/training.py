@@ -45,7 +45,7 @@ class Job:
 
 
 def training(job: Job, **options: object) -> Scenario:
-    """Return the scenario of this job, recorded with stacks and modules."""
+    """Return a scenario that trains as `job` describes and is recorded with stacks and modules."""
     torch.manual_seed(0)
     model = Transformer(job.size).to(DEVICE)
     change_blocks(model, job)

@@ -45,7 +45,7 @@ def wait_in_forward(_: Tensor) -> None:
 
 
 def retry_transfer(_: Tensor) -> None:
-    """Wait 30 ms, like a transfer that times out once."""
+    """Wait 30 ms, as if a transfer timed out once and was repeated."""
     time.sleep(0.03)
 
 

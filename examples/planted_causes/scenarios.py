@@ -29,7 +29,7 @@ class Scenario(NamedTuple):
     only: Collection[int] = ()
     """The microbatches (for a cause in a forward pass) or steps (for a cause at the end of a step) that run the cause.
 
-    If empty, all of them run it.
+    If this is empty, all microbatches or steps run the cause.
     """
 
     def planted(self, rank: int) -> Planted:

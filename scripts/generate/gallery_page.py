@@ -30,7 +30,7 @@ _PAGES = (
         "reference/analyses/stragglers.md",
     ),
     ("diff", "Two runs", "Two runs side by side, the largest change first.", "reference/analyses/compare_traces.md"),
-    ("health", "Health", "What each file contains, and any damage.", "how-to/serve.md#pages"),
+    ("health", "Health", "What each file contains, and whether it is damaged.", "how-to/serve.md#pages"),
     ("tensorboard", "TensorBoard", "The same pages in a tab of TensorBoard.", "how-to/tensorboard.md"),
     ("report", "Report", "One HTML file to share, which works offline.", "how-to/read_a_report.md"),
 )

@@ -110,7 +110,7 @@ class EditedCopy:
 
 @final
 class GzipWriter:
-    """A gzip stream, compressed for speed: it takes half as long as zlib's level 3, but becomes a third larger."""
+    """Compress to gzip in half the time that zlib's level 3 takes; the output is a third larger."""
 
     def __new__(cls) -> Self: ...
     def compressed(self, piece: bytes) -> bytes:
@@ -177,7 +177,7 @@ class SinkError(OSError):
     """Writing the tables failed: disk full, folder read-only or deleted."""
 
 class _Stream(Protocol):
-    """A file whose bytes Python code fetches."""
+    """A file whose bytes the reader gets by calling `read`."""
 
     @property
     def name(self) -> str:
@@ -255,7 +255,7 @@ def arrow_checksums(path: str | os.PathLike[str], columns: Sequence[int] | None 
     """Return a checksum of an Arrow IPC file's structure, and a checksum of each given column (None for all).
 
     `columns` are column numbers. The checksum of a column covers its buffers in all batches; the structure is everything
-    outside columns. Columns that are not given are not read.
+    outside columns. Other columns are not read.
 
     Raises:
         OSError: the file cannot be read, or is not an Arrow file of flat columns.
@@ -306,14 +306,14 @@ def contract(
 ) -> tuple[_Nodes, _Nodes, _Numbers]:
     """Remove nodes that need not be kept; return source, target and weight of the remaining edges.
 
-    A node stays if removing it would add edges. The longest paths between kept nodes keep their lengths. ValueError for
+    Such a node is kept if its removal would increase the number of edges. The longest paths between kept nodes keep their lengths. ValueError for
     a cycle.
     """
 
 def chains(
     source: _Nodes, target: _Nodes, binding: _Numbers, ends: _Nodes
 ) -> tuple[_Nodes, _Numbers, _Numbers, _Nodes, _Numbers]:
-    """Return the fields of `holotrace.algorithms.graphs.longest_path.Chains`; ValueError if an end or binding edge does not exist."""
+    """Return the fields of `holotrace.algorithms.graphs.longest_path.Chains`; ValueError if a node of `ends` or an edge of `binding` does not exist."""
 
 def pass_on(
     first: _Numbers, target: _Numbers, weight: _Numbers, node: _Numbers, label: _Numbers, amount: _Numbers

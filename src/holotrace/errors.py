@@ -282,7 +282,7 @@ class WorkerLostError(HolotraceError, RuntimeError):
     @classmethod
     def on_cluster(cls, engine: str, error: BaseException) -> WorkerLostError:
         """Report that a cluster engine, such as Dask, lost a worker, and quote the engine's message."""
-        return cls(f"{engine} lost the worker, and gave up: {type(error).__name__}: {' '.join(str(error).split())}")
+        return cls(f"{engine} lost the worker and gave up: {type(error).__name__}: {' '.join(str(error).split())}")
 
 
 class InconsistentTimesError(HolotraceError, ValueError):

@@ -4,9 +4,9 @@ The reader (Rust), the cache, the analyses, SQL and export all rely on these tab
 `tests/test_schema.py` checks that the Rust reader agrees with this file.
 
 Types: `string` is stored as a uint32 row number in the table `strings`; `json` is a `string` whose text is a JSON
-value; `text` is stored in the column itself. Every column may be null except those declared `nullable=False`. Times are
-int64 nanoseconds, counted from the Unix epoch if the file makes this possible; the file's `baseTimeNanoseconds` is
-already added.
+value; `text` is stored in the column itself, not in `strings`. Every column may be null except those declared
+`nullable=False`. Times are int64 nanoseconds, counted from the Unix epoch if the file makes this possible; the file's
+`baseTimeNanoseconds` is already added.
 """
 
 from __future__ import annotations
@@ -143,7 +143,7 @@ TABLES: dict[str, tuple[Column, ...]] = {
         _index(),
         Column("start_ns", "int64", "time of the event", "ns since the Unix epoch", nullable=False),
         Column("flow_id", "int64", "identifies the arrow within its category: equal at both ends"),
-        Column("is_start", "bool", "true at the start of the arrow", nullable=False),
+        Column("is_start", "bool", "true if the arrow starts at this event", nullable=False),
         Column(
             "category",
             "string",
@@ -187,7 +187,7 @@ TABLES: dict[str, tuple[Column, ...]] = {
         Column("called_from", "string", "caller of a delegated operator"),
         Column("finished", "bool", "false if the recording ended before the operator did"),
         Column("scope", "string", "`user_scope` on RecordFunctionFast annotations"),
-        Column("recorded_device", "int64", "`Device`, in files from 2021: the process that recorded the event"),
+        Column("recorded_device", "int64", "`Device`, in files from 2021; id of the process that recorded the event"),
         Column("trace_name", "string", "`Trace name`, in files from 2021 and 2022"),
         Column("trace_iteration", "int64", "`Trace iteration`, in files from 2021 and 2022"),
         Column("op_count", "int64", "`Op count` of the event that spans the recording, such as `PyTorch Profiler (0)`"),

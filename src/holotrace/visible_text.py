@@ -13,8 +13,8 @@ from collections.abc import Iterable
 from html import escape
 
 FORMULA_START = "^[=+\\-@\t\r\n\uff1d\uff0b\uff0d\uff20]"
-"""Regular expression, for Python and Polars, that matches texts which a spreadsheet may run as a formula; the last four
-characters are the full-width forms of the first four."""
+"""Regular expression, for Python and Polars, that matches texts which a spreadsheet may run as a formula. The four code
+points at the end are the full-width forms of `=`, `+`, `-` and `@`."""
 
 PLAIN_NUMBER = r"^[+-]?[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]+)?$"
 """Regular expression that matches plain numbers, which a spreadsheet shows unchanged."""

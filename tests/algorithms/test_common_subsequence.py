@@ -34,7 +34,7 @@ def test_pairs_are_equal_in_order_and_as_many_as_possible(first, second):
 
 
 def test_long_sequences_take_little_time():
-    """If two sequences of 5,000 values differ in every tenth value, all other values are paired, in little time."""
+    """Two sequences of 5,000 values differ in every tenth value; all other values are paired in little time."""
     first = np.arange(5_000) % 97
     second = first.copy()
     second[::10] = 1_000

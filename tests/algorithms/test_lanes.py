@@ -21,7 +21,7 @@ def drawn(intervals: list[Interval]) -> tuple[list[Interval], list[int]]:
 
 
 def most_open(intervals: list[Interval], group: int) -> int:
-    """Return the largest number of intervals of a group that are open at the same time."""
+    """Return the largest number of intervals of a group that overlap at the same time."""
     mine = [(start, start + max(length, 1)) for own, start, length in intervals if own == group]
     return max((sum(start <= moment < end for start, end in mine) for moment, _ in mine), default=0)
 

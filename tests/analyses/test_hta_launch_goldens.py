@@ -88,7 +88,7 @@ def test_launches_that_hta_does_not_know_are_there(case: Case) -> None:
 
 @golden_cases("mtia_inference_trace__nsfull")
 def test_launches_of_mtia_kernels_are_equal(case: Case) -> None:
-    """For MTIA, HTA lists the launches of kernels, which equal ours, but not the launches of copies."""
+    """On MTIA, HTA lists the same launches of kernels as holotrace, but no launches of copies."""
     ours = launches(case, 0).filter(pl.col("kernel_kind") != "memory").sort("correlation")
     theirs = case.table("get_cuda_kernel_launch_stats.rank0").sort("correlation")
 

@@ -63,7 +63,7 @@ def test_edge_cases_have_the_numbers_of_the_plugin(name, goldens, tmp_path) -> N
 
 @pytest.mark.parametrize("name", ["nccl_all_to_all_not_known", "nccl_and_gloo_both"])
 def test_where_the_plugin_has_no_view_there_is_no_communication(name, goldens, tmp_path) -> None:
-    """With `compat`, no communication is reported for a file with an unknown NCCL name or with both NCCL and gloo."""
+    """With `compat`, no communication is reported if a file has an unknown NCCL name, or both NCCL and gloo calls."""
     trace = opened({goldens / "tb_edge" / name / "input.pt.trace.json": "worker0"}, tmp_path)
     result = distributed(trace, compat="torch_tb_profiler")
     assert result.per_operation.is_empty()

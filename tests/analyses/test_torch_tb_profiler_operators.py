@@ -153,7 +153,7 @@ def test_the_whole_first_tree(answered):
         return
     rank_trace = next(iter(answered.trace.ranks.values()))
     nodes = PLUGIN.host_nodes(rank_trace)
-    # For Lightning, the plugin shows the tree of the hooks, which is our last tree.
+    # For the trace of Lightning, the plugin shows the tree of Lightning's hooks; holotrace lists this tree last.
     first = nodes.filter(
         pl.col("tree") == nodes["tree"].max() if answered.answers.parent.name == "lightning" else pl.col("tree") == 0
     )

@@ -33,7 +33,7 @@ def opened(request: pytest.FixtureRequest, goldens: Path, real_traces: Path) -> 
 
 
 def test_roles_cover_as_much_time_as_in_the_plugin(opened: Case) -> None:
-    """Over all threads and streams, the total of each category equals the plugin's, except for rounding errors."""
+    """Over all threads and streams, the total of each category equals the plugin's total, except for rounding."""
     (rank_trace,) = opened.trace.ranks.values()
     theirs = opened.view("internals")["merged_role_ranges"]
 

@@ -121,7 +121,7 @@ def test_every_form_of_an_answer(folder, tmp_path, monkeypatch, capsys) -> None:
 
 @EACH_FILE
 def test_every_answer_can_be_shown(name, folder, capsys) -> None:
-    """The tables, JSON and figure of every analysis can be shown, or a one-line error gives the reason."""
+    """For every analysis, either the tables, JSON and figure can be shown, or the error message has only one line."""
     trace = open_trace(folder / name, cache=False)
     for question in ANALYSES:
         for settings in ({}, {"compat": "torch_tb_profiler"}) if question.name in COMPAT else ({},):

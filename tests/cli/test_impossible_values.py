@@ -30,7 +30,7 @@ COMMANDS = ["summary", "check", *(analysis.command for analysis in ANALYSES)]
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory) -> Path:
-    """For each impossible value, write a job that has this value in every property of the devices and of the job."""
+    """For each impossible value, write a job in which every property of the devices and of the job has this value."""
     folder = tmp_path_factory.mktemp("jobs")
     for name, value in IMPOSSIBLE.items():
         builder = TraceBuilder().step(1, 0, 100).step(2, 100, 100)

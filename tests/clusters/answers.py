@@ -1,4 +1,6 @@
-"""Run every analysis on one engine, and write the tables as Parquet files; equal tables give byte-identical files.
+"""Run every analysis on one cluster engine, such as Ray, and write the resulting tables as Parquet files.
+
+Equal tables give byte-identical files.
 
     python -m clusters.answers ENGINE SOURCE FOLDER [MARK]
 

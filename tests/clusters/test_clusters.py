@@ -152,7 +152,7 @@ def test_a_lost_worker_is_a_worker_lost_error() -> None:
         raise_, distributed.KilledWorker("one", SimpleNamespace(address="tcp://127.0.0.1:1"), 3)
     ).exception()
     assert isinstance(error, WorkerLostError)
-    assert str(error).startswith("Dask lost the worker, and gave up: KilledWorker: ")
+    assert str(error).startswith("Dask lost the worker and gave up: KilledWorker: ")
     assert isinstance(executor.submit(int, "no number").exception(), ValueError)
 
 

@@ -21,7 +21,7 @@ def test_generated_files_are_up_to_date() -> None:
 
 
 def test_named_formulas_are_explained() -> None:
-    """The page explains exactly the formulas (such as `flash`) to which other formulas refer by name."""
+    """The section on shared formulas explains every formula that a table names, such as `flash`, and no other."""
     page = (ROOT / "docs" / "reference" / "operator_costs.md").read_text(encoding="utf-8")
     rules, shared = page.partition("## Devices")[0].split("## Shared formulas")
     explained = set(re.findall(r"^\| `(\w+)`", shared, re.MULTILINE))

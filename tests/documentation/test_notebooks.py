@@ -111,7 +111,7 @@ def test_what_timelines_shows(run, monkeypatch) -> None:
 
 
 def test_what_critical_path_shows(run, capsys) -> None:
-    """The classes of the critical path add up to the step, and the predicted changes save time."""
+    """The times of the classes on the critical path add up to the step, and both changes are predicted to save time."""
     names, shown = run("critical_path")
     durations = names["result"].per_rank["duration_ns"].to_list()
     assert (

@@ -109,7 +109,7 @@ _DEVICE_KERNEL = (
     ],
 )
 def test_short_names_of_one_table_differ(names: list[str], short: list[str]) -> None:
-    """Similar names show the parts in which they differ, or a number if those parts are too long."""
+    """Short forms of similar names show the parts that differ, or a number if those parts are too long."""
     assert [short_names(names)[name] for name in names] == short
 
 

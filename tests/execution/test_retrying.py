@@ -70,7 +70,7 @@ class LosingPool:
         return self.futures[-1]
 
     def lose(self) -> None:
-        """Fail every running call as if its worker had died."""
+        """Make every pending future fail as if its worker had died."""
         for future in self.futures:
             future.set_exception(BrokenExecutor())
         self.futures.clear()
@@ -79,7 +79,7 @@ class LosingPool:
         """Do nothing."""
 
     def terminate(self) -> None:
-        """Fail every running call."""
+        """Make every pending future fail."""
         self.lose()
 
 

@@ -1,4 +1,4 @@
-"""Copies of trace files can have added, changed and removed events."""
+"""Copying a trace file can add, change and remove events, and keeps all other text."""
 
 from __future__ import annotations
 
@@ -141,7 +141,7 @@ def test_rewritten_numbers_keep_their_digits(tmp_path) -> None:
 
 @pytest.mark.parametrize("piece", [1, 2, 3, 7, 64])
 def test_rewriting_does_not_depend_on_where_pieces_of_the_file_end(tmp_path, monkeypatch, piece) -> None:
-    """The copy is the same if a chunk of the reader ends within a number, an escape or a multi-byte character."""
+    """The copy is correct even if a chunk of the reader ends within a number, an escape or a multi-byte character."""
     events = [{"name": 'é\\n"', "v": [1, -2.5e-3, True, None]}, {"n": 12345.678, "nested": {"a": [{"b": "}]"}]}}]
     text = json.dumps({"k": {"z": [1, 2]}, "traceEvents": events, "after": "é"}, ensure_ascii=False)
     monkeypatch.setattr("holotrace.export.trace_text.PIECE", piece)
@@ -253,7 +253,7 @@ def test_the_copy_opens_like_the_original(tmp_path) -> None:
 
 
 def edits(*fates: tuple[int, int] | int, texts: Sequence[str] = ('"index":1',)) -> Edits:
-    """Return edits of the first events; each argument is an action such as KEPT, or a pair (action, value)."""
+    """Return edits for the first events, one argument per event: an action such as KEPT, or (action, value)."""
     pairs = [fate if isinstance(fate, tuple) else (fate, 0) for fate in fates]
     return Edits(np.array([fate for fate, _ in pairs], np.uint8), np.array([n for _, n in pairs], np.uint32), texts)
 

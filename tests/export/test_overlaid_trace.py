@@ -1,4 +1,4 @@
-"""Copies of traces can mark kernel sequences."""
+"""`write_overlaid_trace` copies a trace and marks the events of kernel sequences in the copy."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def test_only_the_most_frequent_are_marked_and_others_shortened(source, tmp_path
 
 
 def test_a_span_of_the_profiler_explains_the_numbers(tmp_path) -> None:
-    """The file's profiler span lists the name for each number; if the file has no such span, one is added."""
+    """The copy has numbers instead of event names; the args of the file's profiler span map the numbers to the names."""
     builder = TraceBuilder().operator("other", start_us=0, duration_us=10)
     builder.event(ph="X", cat="Trace", name="PyTorch Profiler (0)", pid="Spans", tid="PyTorch Profiler", ts=0, dur=50)
     (source,) = builder.write(tmp_path / "job")

@@ -10,7 +10,10 @@ import pytest
 T = TypeVar("T")
 
 QUICK_COMMANDS = frozenset({"summary", "check", "idle-time", "critical-path", "operators", "stragglers"})
-"""Two commands about the whole job, an analysis without options, and three analyses with options or several tables."""
+"""The commands that `make test` runs.
+
+Two analyse the whole job, one is an analysis without options, and three have options or several tables.
+"""
 
 
 def slow_except(values: Iterable[T], quick: Iterable[object]) -> list[object]:

@@ -19,7 +19,7 @@ EVENT = b'{"ph":"X","cat":"cpu_op","name":"aten::add","ts":1,"dur":1,"pid":1,"ti
 
 
 def write_bomb(path: Path, head: bytes, unit: bytes, members: int) -> Path:
-    """Write a gzip file: `head`, then `members` gzip members, each of which repeats `unit` up to 16 MiB."""
+    """Write a gzip file: one member with `head`, then `members` more, each with 16 MiB of repetitions of `unit`."""
     path.write_bytes(gzip.compress(head) + gzip.compress(unit * (MEMBER_BYTES // len(unit))) * members)
     return path
 

@@ -36,5 +36,5 @@ from holotrace.ingest.rank_names import rank_in_name
     ],
 )
 def test_a_name_may_contain_a_rank(name: str, rank: int | None) -> None:
-    """`rank3` has priority over `worker7`; `tp_rank1`, words ending in `rank`, and times are ignored."""
+    """`rank_3` has priority over `worker7`; the numbers in `tp_rank1`, in `frank3` and in times are not ranks."""
     assert rank_in_name(f"runs/rank9/{name}") == rank

@@ -30,7 +30,10 @@ def kill_a_writer(target: Path, temporary: Path) -> None:
 
 
 def test_the_next_writer_removes_drafts_of_a_killed_process(tmp_path, monkeypatch) -> None:
-    """Writing the file again removes the killed process's draft; a new scratch folder removes its scratch folder."""
+    """Writing a file removes the draft of it that a killed process left.
+
+    Creating a scratch folder removes the scratch folder that the process left.
+    """
     (tmp_path / "temporary").mkdir()
     kill_a_writer(tmp_path / "report.html", tmp_path / "temporary")
     assert len(list(tmp_path.glob(".report.html.*.tmp"))) == 1

@@ -128,7 +128,7 @@ def test_secrets_are_removed_from_messages_of_libraries(monkeypatch) -> None:
 
 
 def test_names_decide_what_is_inside_a_folder() -> None:
-    """A folder contains all files below it, but not files in another bucket, in `job2`, or with `..` in their path."""
+    """The folder `job` contains all files below it, but none in `job2`, in other buckets, or with `..` in the path."""
     root = located("s3://bucket/job")
     assert located("s3://bucket/job/a/b.json").is_inside(root)
     assert root.is_inside(root)

@@ -390,13 +390,13 @@ def test_the_page_shows_both_answers(real_traces, goldens, tmp_path, monkeypatch
 
 @pytest.mark.parametrize("example", ASKED_BY_HAND)
 def test_the_page_shows_our_answer_next_to_a_manual_run_of_hta(real_traces, tmp_path, example) -> None:
-    """A row of the page shows HTA's answer from a manual run, and holotrace's current answer."""
+    """The page's row for an example shows HTA's answer from a manual run, and holotrace's current answer."""
     theirs, ours = ASKED_BY_HAND[example]
     assert shown()[example] == (theirs, ours(real_traces, tmp_path))
 
 
 @pytest.mark.parametrize("example", QUIRKS)
 def test_the_page_shows_our_answer_on_a_made_up_trace(tmp_path, example) -> None:
-    """A row of the page shows HTA's answer from `QUIRKS`, and holotrace's current answer."""
+    """The page's row for a quirk shows HTA's answer from `QUIRKS`, and holotrace's current answer."""
     quirk = QUIRKS[example]
     assert shown()[example] == (quirk.theirs, quirk.ours(tmp_path))

@@ -239,7 +239,7 @@ def test_the_page_shows_these_examples() -> None:
 
 @pytest.mark.parametrize("example", EXAMPLES)
 def test_the_page_shows_both_answers(example: str, goldens: Path, real_traces: Path) -> None:
-    """A row of the page shows the plugin's recorded answer and holotrace's current answer."""
+    """Each row of the documentation page shows the plugin's recorded answer and holotrace's current answer."""
     name, (theirs, ours) = EXAMPLES[example]
     one = opened(name, goldens, real_traces)
     assert shown()[example] == (theirs(one), ours(one))

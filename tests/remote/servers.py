@@ -1,4 +1,4 @@
-"""Runs the servers of the stores as processes on free ports of this machine."""
+"""Runs servers of remote stores, such as S3, as processes on free ports of this machine."""
 
 from __future__ import annotations
 

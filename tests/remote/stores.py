@@ -1,4 +1,4 @@
-"""The stores that the tests use: buckets or folders on running servers, and environment variables for their users."""
+"""The stores that the tests use: buckets or folders on running servers, and the environment variables for access."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Store:
 
     root         URL of an existing bucket, container or folder
     missing      URL of a bucket, container or folder that does not exist
-    environment  the environment variables of its users
+    environment  the environment variables that give a process access to the store
     port         the port of the server that sends the files
     put, get     write and read a file below the root, without fsspec
     stranger     a context in which the store refuses one user; yields the environment variables of this user

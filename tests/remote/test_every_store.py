@@ -34,7 +34,7 @@ _SERVER_OF = {"s3": "s3", "gcs": "gcs", "azure": "azure", "hdfs": "hdfs", "webhd
     params=[pytest.param(name, marks=pytest.mark.xdist_group(server)) for name, server in _SERVER_OF.items()]
 )
 def store(request, monkeypatch) -> Store:
-    """Return each store in turn, and set its user's environment variables."""
+    """Return each store in turn, and set the environment variables that give access to it."""
     running: Store = request.getfixturevalue(request.param)
     for name, value in running.environment.items():
         monkeypatch.setenv(name, value)

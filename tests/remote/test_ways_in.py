@@ -1,4 +1,7 @@
-"""Credentials and servers can be given in several ways; the error for a missing package names the extra to install."""
+"""Credentials and servers can be given in several ways.
+
+If a package is missing, the error names the extra to install.
+"""
 
 from __future__ import annotations
 

@@ -94,7 +94,7 @@ def make_settled(path: Path, age_s: float = 100) -> None:
 
 @pytest.mark.usefixtures("exact_clock")
 def test_the_second_opening_reads_the_cache(write_trace: WriteTrace, reader: CountingReader) -> None:
-    """An unchanged trace is read only once; tables, header and health from the cache are the same."""
+    """An unchanged trace is read only once; the cache returns the same tables, header and health."""
     path = write_trace("a.json", ["gemm", "relu"], distributedInfo={"rank": 3})
     make_settled(path)
     first, second = (TraceFile(str(path), reader) for _ in range(2))

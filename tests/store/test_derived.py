@@ -26,7 +26,7 @@ def event_count(rank_trace: RankTrace, factor: int = 1) -> int:
 
 @derived_under_rules
 def kernel_count(rank_trace: RankTrace) -> int:
-    """Return the number of events; the function depends on the kernel rules."""
+    """Return the number of events; the result is computed again if the kernel rules change."""
     calls.append((rank_trace.rank,))
     return rank_trace.table("events").height
 

@@ -52,7 +52,7 @@ def lacking(rank_trace: RankTrace) -> int:
 
 
 def total(counts: dict[int, int], error: Exception | None = None) -> int:
-    """Add up the counts of the ranks, or raise the given error."""
+    """Return the sum of the ranks' counts; raise `error` instead if it is given."""
     if error is not None:
         raise error
     return sum(counts.values())

@@ -293,7 +293,7 @@ def test_a_failing_rank_can_be_skipped(
 
 
 def test_errors_in_the_call_end_the_work(trace: Trace, executor: Executor) -> None:
-    """With `on_error="skip"`, errors in the call, such as an unknown rank, are still raised."""
+    """With `on_error="skip"`, an error in the call itself, such as an unknown rank, is still raised."""
     with pytest.raises(UnknownRankError, match=r"^rank 3 fails$"):
         Trace(trace.ranks, on_error="skip").map(fails_on_rank_3, executor)
 
@@ -335,7 +335,7 @@ def test_a_worker_keeps_the_ranks_of_earlier_visits(trace: Trace) -> None:
 
 
 def test_a_job_pickles(trace: Trace) -> None:
-    """A pickled job has the same ranks, events and skipped files."""
+    """After pickling and unpickling, a job has the same ranks, events and skipped files."""
     copy = pickle.loads(pickle.dumps(trace))  # noqa: S301 -- the test pickled it
     assert copy.map(rank_and_count) == trace.map(rank_and_count)
     assert copy.skipped == trace.skipped

@@ -1,4 +1,4 @@
-"""`write_job` writes traces of a simulated job, and the analyses agree with the truth of the simulation."""
+"""`write_job` writes traces of a simulated job, and the analyses of these traces find what was simulated."""
 
 from __future__ import annotations
 

@@ -16,13 +16,13 @@ from recordings import opened
 
 
 def verdict(builder: TraceBuilder) -> str:
-    """Return the verdict on a made-up job."""
+    """Build a made-up job, and return the verdict of its summary."""
     return summary(builder.build()).verdict
 
 
 @pytest.mark.slow
 def test_the_verdict_is_the_answer_of_the_diagnosis() -> None:
-    """The verdict of the summary is the answer of the diagnosis, here for a job without steps."""
+    """The verdict of the summary is the answer of the diagnosis; the job of this test has no steps."""
     known = verdict(gpu_job())
 
     assert known == holotrace.diagnosis(gpu_job().build()).answer

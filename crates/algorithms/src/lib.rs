@@ -17,5 +17,5 @@ pub mod threads;
 
 pub use error::AlgorithmError;
 
-/// Marks a missing row in a column of rows.
+/// Marks a missing row in a column of row numbers.
 pub const NO_ROW: i64 = -1;

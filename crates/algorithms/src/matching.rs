@@ -12,8 +12,8 @@ pub const SEVERAL_ROWS: i64 = -2;
 /// For each `wanted` key, the row of `offered` with that key; [`NO_ROW`] if there is none, [`SEVERAL_ROWS`] if there
 /// are several.
 ///
-/// Fast for columns of traces. They consist of a few ascending runs, which merge quickly. Neighbouring keys have
-/// similar values, so each search starts where the previous one ended.
+/// The lookup is fast if the keys are columns of a trace. Such columns consist of a few ascending runs, which merge
+/// quickly. Neighbouring keys have similar values, so each search starts where the previous one ended.
 ///
 /// # Errors
 ///

@@ -20,7 +20,7 @@ pub struct Shares<'a> {
 /// The result of [`Shares::pass_on`]: where the amounts ended up, and how much each node received from other nodes.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Arrived {
-    /// The label of each amount.
+    /// The label that each amount had in the call of [`Shares::pass_on`].
     pub label: Vec<i64>,
     /// Where each amount ended up. A negative number `t` stands for the final target `-1 - t`. Any other number is a
     /// node, which kept the amount because it has no positive weights.

@@ -2,13 +2,13 @@
 
 use crate::error::{check_lengths, check_row_count, AlgorithmError};
 
-/// Marks a number that has no group yet.
+/// Marks a number for which no group exists yet.
 const NO_GROUP: u32 = u32::MAX;
 
 /// Statistics of each group, in the order in which the groups first appear.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Summaries {
-    /// The group's number; all its rows have this number.
+    /// The number that the group's rows share.
     pub number: Vec<u32>,
     /// The number of values of each group.
     pub count: Vec<i64>,

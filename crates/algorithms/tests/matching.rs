@@ -5,7 +5,7 @@ use algorithms::matching::{only_matches, SEVERAL_ROWS};
 use algorithms::NO_ROW;
 use proptest::prelude::*;
 
-/// Find the row of a key by comparing every offered key.
+/// Find the row of `offered` that equals the key by comparing the key with every row.
 fn scan(offered: &[i64], key: i64) -> i64 {
     let rows: Vec<usize> = (0..offered.len()).filter(|&row| offered[row] == key).collect();
     match rows[..] {

@@ -242,7 +242,7 @@ pub(crate) fn read_entries(cursor: &mut Cursor<'_>, entries: &mut Vec<Entry>) ->
     }
 }
 
-/// An event, as positions in the text.
+/// The positions of an event and its entries in the text.
 pub(crate) struct Event<'a> {
     pub(crate) text: &'a [u8],
     pub(crate) span: Range<usize>,

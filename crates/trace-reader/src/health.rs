@@ -4,7 +4,7 @@ use serde_json::{json, Value};
 
 /// Number of offsets to record for each kind of fault.
 const MOST_OFFSETS: usize = 5;
-/// Number of bytes of text to keep from the first occurrence.
+/// Number of bytes of text to keep from the first occurrence of a fault.
 const EXAMPLE_BYTES: usize = 120;
 
 /// The severity of a finding.
@@ -14,7 +14,7 @@ pub enum Severity {
     Repaired,
     /// The event or value is lost.
     Dropped,
-    /// No event is lost, but the finding affects how to interpret the numbers.
+    /// No event is lost, but the numbers must be interpreted with this finding in mind.
     Note,
 }
 

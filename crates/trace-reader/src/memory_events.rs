@@ -106,7 +106,7 @@ impl Reader<'_> {
         }
     }
 
-    /// Skip white space, and then `byte` if it comes next; returns whether it did.
+    /// Skip white space; if the next byte is then `byte`, skip it too and return true.
     fn passes(&mut self, byte: u8) -> bool {
         self.skip_space();
         let is_there = self.peek() == byte;

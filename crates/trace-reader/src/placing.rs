@@ -87,7 +87,8 @@ impl Placing {
         Self { rank: rank.into(), base_ns, new_base_ns, clock, pids }
     }
 
-    /// Place events that are given as JSON objects separated by commas; in the result, a comma precedes each event.
+    /// Convert events for the timeline. `text` contains JSON objects separated by commas; in the result, a comma
+    /// precedes each event.
     ///
     /// # Errors
     ///

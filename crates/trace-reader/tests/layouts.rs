@@ -136,7 +136,7 @@ fn changed((members, end): &Layout, change: &Change, at: Index) -> Layout {
     (members, end)
 }
 
-/// A value that usually fits the key.
+/// Return a value: if `number` is a multiple of 8, any of `VALUES`, otherwise one that suits the key.
 fn value(key: &str, number: usize) -> &'static str {
     let suitable = match key {
         "ph" => &VALUES[..9],
@@ -199,7 +199,7 @@ proptest! {
         prop_assert_eq!(read_whole(text.as_bytes(), 1 << 20), read_whole(text.as_bytes(), 1), "{}", text);
     }
 
-    /// If a text is still valid after one byte is replaced, the reader agrees with serde_json on its events.
+    /// If a text is still valid after one byte is replaced, the reader and serde_json find the same events in it.
     #[test]
     fn replaced_bytes(text in events(), at in any::<Index>(), byte in select(b"\"\\{}[]:, 1x".to_vec())) {
         let mut bytes = text.into_bytes();

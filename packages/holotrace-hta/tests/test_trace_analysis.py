@@ -249,7 +249,7 @@ def test_whole_times_are_integers(small) -> None:
 
 
 def test_times_have_exact_thousandths(tmp_path) -> None:
-    """A kernel of 1.234 µs is 1.234 µs long; HTA rounds it to 0 or 1."""
+    """The result contains the full 1.234 µs of a kernel; HTA would round this time to 0 or 1 µs."""
     builder = TraceBuilder().kernel("gemm", start_us=0.001, duration_us=1.234)
     frame = analysis_of(builder, tmp_path).get_temporal_breakdown(visualize=False)
     assert frame["compute_time(us)"].to_list() == [1.234]
@@ -319,7 +319,7 @@ def test_the_duration_ratio_is_a_share_of_time(tmp_path) -> None:
 
 
 def test_few_kernels_are_never_grouped(tmp_path) -> None:
-    """Up to `num_kernels` kernels are shown one by one, whatever the ratio."""
+    """Up to `num_kernels` kernels are shown one by one, regardless of `duration_ratio`."""
     builder, durations = many_kernels()
     facade = analysis_of(builder, tmp_path)
     frame = facade.get_gpu_kernel_breakdown(visualize=False, duration_ratio=0.1, num_kernels=12)[1]
@@ -356,7 +356,7 @@ def test_idle_statistics_have_htas_columns(small) -> None:
 
 
 def test_idle_time_of_chosen_ranks_and_streams(small) -> None:
-    """Ranks and streams can be selected; the default is all ranks, but only rank 0 in HTA."""
+    """Ranks and streams can be selected. By default, all ranks are analysed; HTA analyses only rank 0."""
     everything, _ = small.get_idle_time_breakdown(visualize=False)
     assert sorted(set(everything["rank"])) == [0, 1]
     chosen, _ = small.get_idle_time_breakdown(ranks=[0], streams=[20], visualize=False)

@@ -18,8 +18,10 @@ def common_subsequence(first: _Int64, second: _Int64) -> _Int64:
 
     Equal rows at the beginning and at the end of both sequences are paired directly. The remaining rows are processed
     bit-parallel: an integer with one bit per row of `second` encodes, for every prefix of `second`, the length of its
-    longest common subsequence with the rows of `first` processed so far. Each row of `first` updates all these lengths
-    at once. Source: H. Hyyrö, "Bit-Parallel LCS-length Computation Revisited", AWOCA 2004.
+    longest common subsequence with the rows of `first` processed so far. Processing a row of `first`
+    updates the lengths of all prefixes at once.
+
+    Source: H. Hyyrö, "Bit-Parallel LCS-length Computation Revisited", AWOCA 2004.
 
     >>> common_subsequence(np.array([1, 2, 3, 4]), np.array([2, 9, 4])).tolist()
     [-1, 0, -1, 2]

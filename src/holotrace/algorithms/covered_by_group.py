@@ -22,7 +22,7 @@ def covered_by_number(group: npt.NDArray[np.integer], start: _Int64, end: _Int64
 def covered_by_group(
     table: pl.DataFrame, by: Sequence[str], *, start: str = "start_ns", end: str = "end_ns", name: str = "covered_ns"
 ) -> pl.DataFrame:
-    """Return how much time the intervals [start, end) of each group cover; rows with null keys form groups, too.
+    """Return how much time the intervals [start, end) of each group cover; rows with the same null keys form a group.
 
     Returns:
         The columns `by` and the int64 column `name`; rows are in no particular order.

@@ -25,7 +25,7 @@ def lanes(group: npt.NDArray[np.integer], start: _Rows, end: _Rows) -> tuple[_Ro
         lane   the lane of each interval in `order`; `NOT_DRAWN` if no lane is left, because more than `MOST_ROUNDS`
                intervals overlap without being nested
 
-    An interval's lane is the number of intervals that are already open when it begins; finding it takes two sorts. If
+    An interval's lane is the number of intervals that are already open when it begins; two sorts find all lanes. If
     an interval begins inside another interval and ends after it, this method can assign overlapping intervals to the
     same lane. In a busy period with such overlaps, the lanes are filled one after the other instead.
     """

@@ -11,7 +11,7 @@ import numpy.typing as npt
 from holotrace import _native
 
 NO_MATCH, SEVERAL = -1, -2
-"""`NO_MATCH` replaces a row number if no row matches, and `SEVERAL` if several rows match."""
+"""Values in place of a row number: `NO_MATCH` if no row matches, `SEVERAL` if several rows match."""
 
 _Int64: TypeAlias = npt.NDArray[np.int64]
 

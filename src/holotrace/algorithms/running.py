@@ -30,8 +30,8 @@ def weight_before(
         outside: intervals in which the sum is treated as 0, in any order.
 
     Returns:
-        The integral up to each time, in weight times ns. The difference of two values is the integral between their
-        times.
+        The integral up to each time, in weight times ns. The difference between the values at two times is the
+        integral between these times.
     """
     starts, ends = intervals
     if not len(starts):

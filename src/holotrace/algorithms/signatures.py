@@ -328,7 +328,7 @@ def _lambda_name(group: _Group, inside: str) -> str:
 
 
 def _flat(group: _Group) -> str:
-    """Return the beginning of a group's content as a string, without the groups inside it."""
+    """Join the strings among the first 40 items of a group; skip the groups inside it."""
     return "".join(item for item in group.items[:40] if isinstance(item, str))
 
 

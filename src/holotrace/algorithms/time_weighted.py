@@ -21,8 +21,8 @@ def time_weighted(values: pl.DataFrame, *, by: Sequence[str], value: str, weight
         mean              float64
         std               float64  population standard deviation
         min, max          int64
-        p25, median, p75  float64  the smallest value such that the rows with at most this value last
-                                   at least 25 %, 50 % or 75 % of the total
+        p25, median, p75  float64  the smallest value such that the rows up to this value have
+                                   at least 25 %, 50 % or 75 % of the total weight
     """
     weights = (
         values.filter(pl.col(weight) > 0)

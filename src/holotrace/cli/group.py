@@ -135,7 +135,7 @@ ShowVersion = Annotated[
 def options(*, show_version: ShowVersion = False) -> None:
     """Declare the options that may precede a command.
 
-    This function does nothing: the callback of `show_version`, the only such option, has already run.
+    The only such option is `--version`. Its callback has already run, so this function does nothing.
     """
 
 

@@ -40,7 +40,7 @@ LATE = "#b3261e"
 MAYBE_LATE = "#e3a857"
 ON_TIME = "#9fb0c0"
 
-# Parts of a total, and the two traces of a comparison.
+# Parts of a total, such as freed and kept memory, and the two traces of a comparison.
 INSIDE = "#b9cbe0"
 FORWARD = "#5b9bd8"
 BACKWARD = "#9c3a86"
@@ -54,7 +54,7 @@ ADVICE = "#8a4fd0"
 ADVICE_BOUND = "#d5b9f0"
 ADVICE_ESTIMATE = "#9a8ba8"
 
-# Directions of copies; copies within a device have the colour of memory.
+# Directions of copies; copies within a device have the same colour as memory.
 HOST_TO_DEVICE = "#1f5f4f"
 DEVICE_TO_HOST = "#5ab892"
 DEVICE_TO_DEVICE = MEMORY

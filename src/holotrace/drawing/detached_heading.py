@@ -1,4 +1,4 @@
-"""Separate a figure from its heading: as HTML, a heading wraps on narrow screens and screen readers can read it."""
+"""Separate a figure from its heading: an HTML heading wraps on narrow screens, and screen readers can read it."""
 
 from __future__ import annotations
 

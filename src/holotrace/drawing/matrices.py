@@ -56,14 +56,14 @@ def cells(
 
 
 def column_axis(columns: Sequence[str], title: str) -> dict[str, Any]:
-    """Return the settings of the axis with the names of the columns, from left to right."""
+    """Return the settings of the axis that names the columns from left to right."""
     named = category_axis(columns, title)
     width = max(_FEWEST_COLUMNS, len(columns))
     return {**named, "title": {**named["title"], "standoff": _STANDOFF}, "range": [-0.5, width - 0.5]}
 
 
 def row_axis(rows: Sequence[str], title: str) -> dict[str, Any]:
-    """Return the settings of the axis with the names of the rows, from top to bottom."""
+    """Return the settings of the axis that names the rows from top to bottom."""
     named = category_axis(rows, title)
     numbers = {row: number for number, row in enumerate(rows)}
     return {
@@ -80,10 +80,10 @@ def row_axis(rows: Sequence[str], title: str) -> dict[str, Any]:
 
 
 def color_bar(top: float = 1.0) -> dict[str, Any]:
-    """Return a horizontal colour bar above a matrix whose upper edge is at the fraction `top` of the plot's height.
+    """Return a horizontal colour bar above a matrix.
 
-    The colour bar has no title, because a title would trigger a bug in plotly.js 7 that displaces the title of the axis
-    below the matrix.
+    `top` is the height of the matrix's upper edge as a fraction of the plot's height. The colour bar has no title,
+    because a title would trigger a bug in plotly.js 7 that displaces the title of the axis below the matrix.
     """
     return {
         "title": {"text": ""},

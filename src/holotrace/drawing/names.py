@@ -23,8 +23,8 @@ MOST_COMPARED = 500
 are added instead."""
 
 _PIECES = (re.compile(r"[^<>(),\s]+"), re.compile(r"[^<>(),\s_]+"))
-"""Patterns that match the words to compare. If the words that the first pattern finds are too long to show, the second
-pattern also splits them at underscores."""
+"""Patterns that match the words of a name, to find the words in which names differ. If the words that the first pattern
+finds are too long to show, the second pattern also splits them at underscores."""
 
 _ENTITIES = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;", "$": "&#36;"})
 
@@ -43,7 +43,7 @@ def short_names(names: Iterable[str], length: int = LABEL_LENGTH) -> dict[str, s
     """Return a distinct short name for each name in a table or on an axis.
 
     If `short_name` returns the same text for several names, their short names also contain the namespaces, template
-    arguments or parameters that differ. If this does not distinguish them, they get numbers.
+    arguments or parameters that differ. If they are still equal, all but the first get a number.
     """
     short = {name: short_name(name, length) for name in names}
     for equal in _equal_groups(short):

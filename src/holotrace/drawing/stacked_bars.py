@@ -163,7 +163,7 @@ def percentages(fractions: pl.Series) -> list[float]:
 
 
 def state_marker(kinds: Sequence[str]) -> dict[str, Any]:
-    """Return the marker of a state: the colour of the kind of work, or hatching if several kinds run at once."""
+    """Return the fill of a state's bar: the colour of its kind of work, or hatching if several kinds run at once."""
     colors = [KIND_COLORS[kind] for kind in kinds]
     if len(colors) == 1:
         return {"color": colors[0]}

@@ -1,4 +1,4 @@
-"""Computes facts about a rank that the TensorBoard plugin defines differently.
+"""Computes holotrace's version of the facts about a rank that the TensorBoard plugin defines differently.
 
 An analysis with the option `compat` takes these facts from an `Attribution`. The methods here return holotrace's
 numbers; `holotrace.enrich.tensorboard_plugin.attribution` overrides the methods for which the plugin's numbers differ,
@@ -57,7 +57,7 @@ class Attribution:
         return operator_stacks(rank_trace)
 
     def counted_operators(self, nodes: pl.DataFrame) -> pl.DataFrame:
-        """Return the nodes to count in the operator tables, in an order on which `is_eligible` may rely."""
+        """Return the nodes to count in the operator tables; `is_eligible` may depend on their order."""
         return nodes.filter("is_counted")
 
     def is_eligible(self) -> pl.Expr:
@@ -97,7 +97,7 @@ class Attribution:
         return pl.when(known > 0).then((value * weight).sum() / known)
 
     def kernels_on_tensor_cores(self, _: RankTrace, kernels: pl.DataFrame) -> pl.DataFrame:
-        """Return the kernels whose total time is the denominator of the fraction of time on tensor cores."""
+        """Return the kernels for which the fraction of time on tensor cores is computed."""
         return kernels
 
     def kernels_of_unknown_size(self, kernels: pl.DataFrame) -> pl.DataFrame:
@@ -110,7 +110,7 @@ class Attribution:
         """Raise an error if this annotation cannot be used in place of steps; holotrace accepts any annotation."""
 
     def step_windows(self, rank_trace: RankTrace, annotation: str | None = None) -> pl.DataFrame:
-        """Return the steps, extended to the end of the work they launched: window, start_ns, end_ns; in time order."""
+        """Return window, start_ns and end_ns of each step, extended to the end of its device work; in time order."""
         if annotation is not None:
             return device_extended_windows(rank_trace, annotation)
         return device_extended_windows(rank_trace)
@@ -179,7 +179,7 @@ class Attribution:
         return nodes_of_memory_events(rank_trace)
 
     def operator_and_caller(self, parent: Rows, is_counted: Bools, node: Rows) -> tuple[Rows, Rows]:
-        """Return the operator of each node, and the operator around this operator; -1 if there is none.
+        """Return the operator of each node, and the next operator that encloses this operator; -1 if there is none.
 
         Args:
             parent: the parent of each host node; the last entry is for node -1.

@@ -22,8 +22,9 @@ def keep_freed_memory() -> None:
     """Keep freed memory for reuse instead of returning it to the system; call this before Polars is imported.
 
     Polars, NumPy and our native code allocate and free large columns many times a second. By default, the allocators
-    return much of this memory to the system at once, and the kernel must zero the pages again for the next column. This
-    took a third of the system time of `holotrace summary` on a trace of 1 GB.
+    return much of this memory to the operating system at once, and the operating system must zero the pages again for
+    the next column. Returning and zeroing pages took a third of the system time of
+    `holotrace summary` on a trace of 1 GB.
 
     With these settings, Polars' allocator keeps freed memory for 10 s, even the memory of columns larger than 8 MB. All
     threads share its two arenas, so each thread can reuse memory that another has freed. With jemalloc's default of four

@@ -51,7 +51,7 @@ class _Call:
 
     @property
     def runs_alone(self) -> bool:
-        """Whether the next try is the last; the call then runs alone, to show whether it causes the losses."""
+        """Whether the next try is the last; the call then runs alone, to show whether this call kills its worker."""
         return self.losses == _MOST_LOSSES - 1
 
 

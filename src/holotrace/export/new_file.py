@@ -69,7 +69,7 @@ class Pieces(Protocol):
     """A file that accepts its content piece by piece."""
 
     def writelines(self, pieces: Iterable[bytes], /) -> None:
-        """Write the pieces one after the other."""
+        """Write the pieces in order."""
 
 
 @contextmanager

@@ -23,7 +23,7 @@ _SPAN_EVENT = {"ph": "X", "cat": "Trace", "name": _SPAN, "pid": _SPANS_PROCESS, 
 _ZSTD_ENDINGS = (".zst", ".zstd")
 
 LONGEST_LABEL = 1_000
-"""Maximum length of a pattern in characters. Without a limit, a pattern could take half a MiB in every marked event."""
+"""Maximum length of a pattern in characters. Without a limit, a pattern could add half a MiB to every marked event."""
 
 
 def overlaid_name(source: str, copy: int = 1) -> str:

@@ -64,7 +64,7 @@ _SCHEMAS: dict[str, dict[str, type[pl.DataType]]] = {
         "activity": pl.UInt32,
     },
 }
-"""The tables of version 1. In a `PathGraph`, the columns `binding` and `slack_ns` of `nodes` are separate series."""
+"""The tables of version 1. A `PathGraph` keeps `binding` and `slack_ns` outside its table `nodes`."""
 
 _ROWS_OF = {
     ("nodes", "activity"): "activities",

@@ -88,8 +88,8 @@ _DERIVED_FILES = {
     re.compile(r"^overlaid_"): "a copy of a trace with a critical path or kernel sequences marked by an analysis",
 }
 _MEMORY_TIMELINE = re.compile(r'first element is "\[(-?\d+, [0-3], -?\d+, \d\]|\d{13,}, \d{13,})')
-"""Matches the reader's description of a file that `export_memory_timeline` wrote; such a file begins with a raw event
-or with the times of a chart."""
+"""Recognises a file that `export_memory_timeline` wrote by the beginning of the file, which the reader's error quotes:
+a raw event, or the times of a chart."""
 
 _A_MEMORY_TIMELINE = (
     "a memory timeline (export_memory_timeline); open the trace of the same recording (export_chrome_trace), which also "
@@ -283,7 +283,7 @@ def _is_unreadable(path: str, error: Exception) -> bool:
 
 
 def _expect_traces(paths: list[str]) -> dict[str, int | None]:
-    """Return the rank at the beginning of each file or in its name; raise an error if a file is not a trace."""
+    """Return the rank that each file states at its beginning or in its name; raise an error if one is not a trace."""
     return dict(zip(paths, side_by_side(_expect_trace, paths), strict=True))
 
 

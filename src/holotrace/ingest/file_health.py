@@ -1,4 +1,4 @@
-"""The health of a job's files: format, rank, how the rank was determined, and data that were repaired or dropped."""
+"""The health of a job's files: format, rank, how the rank was determined, and repaired or dropped data."""
 
 from __future__ import annotations
 

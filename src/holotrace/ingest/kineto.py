@@ -29,8 +29,8 @@ EXPANSION_VARIABLE = "HOLOTRACE_MOST_EXPANSION"
 """Environment variable: the highest accepted ratio of decompressed to compressed size; `MOST_EXPANSION` if unset."""
 
 MOST_EXPANSION = 100
-"""Default of the highest accepted ratio. Traces have ratios from 10 to 50; files that are made to fill a disk have
-ratios of 1,000 or more.
+"""Highest accepted ratio of decompressed to compressed size, unless the environment variable sets another. Traces have
+ratios from 10 to 50; decompression bombs have ratios of 1,000 or more.
 """
 
 _SMALL_BYTES = 256 << 20

@@ -118,8 +118,8 @@ class Run:
     def open(self, span: int | None = None, *, cache: CacheOption = True, progress: Progress | None = None) -> Trace:
         """Open the recordings of a span, by default the last one, as one job.
 
-        If two jobs wrote into one folder, two recordings may have the same rank. The newer one is opened, and the
-        other is listed in `skipped`.
+        If two jobs wrote into one folder, two recordings may have the same rank. The newer recording is opened, and
+        the older one is listed in `skipped`.
 
         Raises:
             UnreadableTraceError: no file of the run can be read.

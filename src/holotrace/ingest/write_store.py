@@ -145,7 +145,7 @@ def _trace_file(rank_trace: RankTrace) -> TraceFile:
         message = f"rank {rank_trace.rank} comes from a store; to copy the store, copy its folder"
         raise InvalidOptionError(message)
     if rank_trace.has_selections:
-        message = "a store needs complete traces, but this trace has a selection of events; write the trace without it"
+        message = "a store needs complete traces, but this trace has a selection of events; write the complete trace"
         raise InvalidOptionError(message)
     return rank_trace.file
 
@@ -166,7 +166,8 @@ def _unchanged(rank_trace: RankTrace, store: Location) -> StoredRank | None:
 def _write(rank_trace: RankTrace, run: Writing) -> StoredRank:
     """Write a rank; if its cache entry is damaged, read the trace itself again."""
     store = run.store
-    # The caller has already created the store. If this worker does not see it, they do not share a file system.
+    # The caller has already created the store. A worker that cannot find the store does not share a file system with
+    # the caller.
     if not is_store(store):
         message = f"a worker on {node()} does not see {store}; name a folder that all machines share, or a URL"
         raise InvalidOptionError(message)

@@ -55,8 +55,11 @@ def is_temporary(path: Path) -> bool:
 def is_left_behind(path: Path) -> bool:
     """Return whether a path is a temporary file or folder that its writer no longer needs.
 
-    If the name identifies this machine, the writing process must have ended. If the name identifies another machine,
-    the path must not have changed for a day. If the name identifies no machine, both conditions must hold.
+    The answer depends on the machine that the path's name identifies:
+
+    - This machine: the process that wrote the path must have ended.
+    - Another machine: the path must not have changed for a day.
+    - No machine: both conditions must hold.
     """
     match = _NAME.fullmatch(path.name)
     if match is None:

@@ -105,7 +105,7 @@ class Analysis:
 
     @property
     def main_views(self) -> tuple[View, ...]:
-        """The printed tables without the detail tables, such as those with one row per stream, step or call."""
+        """The printed tables except detail tables, which have, for example, one row per stream, step or call."""
         return tuple(view for view in self.views if not view.is_detail)
 
     def _module(self, name: str) -> Any:  # noqa: ANN401 -- modules have different attributes

@@ -44,7 +44,7 @@ class Result(EqualByContent):
         return sentence
 
     def plot(self, **options: object) -> Any:  # noqa: ANN401 -- a plotly figure; plotly is imported late
-        """Return the result as a plotly figure; the options depend on the figure, for example `theme="dark"`.
+        """Return the result as a plotly figure; each kind of figure has its own options, such as `theme="dark"`.
 
         Raises:
             ImportError: plotly is not installed.

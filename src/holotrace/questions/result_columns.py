@@ -733,7 +733,7 @@ PATH_CLASSES = {
     "synchronisation_wait": "sync",
     "unknown": "unknown",
 }
-"""Classes of the critical path's segments, each with a heading short enough to fit all columns into one table."""
+"""{class of critical path segments: heading of its column}; the headings are short, so all columns fit into a table."""
 
 CRITICAL_PATH = (
     _flag("waits_recorded", "whether the profiler recorded which stream waits for which other stream"),
@@ -765,7 +765,7 @@ CRITICAL_PATH = (
         "clock error",
     ),
     *(
-        _fraction(f"{name}_path_fraction", f"share of the critical path in segments of the class {name}", heading)
+        _fraction(f"{name}_path_fraction", f"share of the critical path in segments of class {name}", heading)
         for name, heading in PATH_CLASSES.items()
     ),
     _length("measured_ns", "length of the window", "measured"),
@@ -963,7 +963,7 @@ ROOFLINE = (
     _length("floor_ns", "lower bound of busy_ns at the peak rates of the device", "lower bound"),
     _fraction(
         "roofline_fraction",
-        "floor_ns / busy_ns; above 1 only if the column contradiction gives a reason",
+        "floor_ns / busy_ns; if it is above 1, the column contradiction gives the reason",
         "of the peak",
     ),
     _length("gap_ns", "busy_ns - floor_ns", "above the bound"),
@@ -983,7 +983,7 @@ ROOFLINE = (
     ResultColumn(
         "hardware_flops",
         "int64",
-        "operations of the matrix multiplications of a step, with recomputation",
+        "operations of the matrix multiplications of a step, including recomputed ones",
         "FLOP",
         "of the hardware",
     ),
@@ -1021,8 +1021,8 @@ INFERENCE = (
     _text("step_name", "name of the range that marks the step; null if there is none", "range"),
     _text(
         "engine",
-        "inference engine: vllm, sglang, …; annotation or pattern if a name that the user chose marks "
-        "the step; null if unknown",
+        "inference engine: vllm, sglang, …; annotation for a general step name, such as decode_step; pattern if the "
+        "name matches a pattern of the user; null if unknown",
     ),
     _text(
         "found_by",

@@ -1,9 +1,9 @@
 """Run SQL queries on a trace with DuckDB.
 
 The views in a query are written to a temporary folder as Parquet files, rank by rank. A local store's
-tables are not copied: the folder contains links to them. DuckDB can access only this folder and the local stores that
-it links to: no other files, no network, no extensions, no Python variables. The query must be a single SELECT, and
-cannot change DuckDB's settings
+tables are not copied: the temporary folder contains links to them. DuckDB can access only this folder and the local
+stores that it links to: no other files, no network, no extensions, no Python variables. The query must be a
+single SELECT, and cannot change DuckDB's settings
 (https://duckdb.org/docs/stable/operations_manual/securing_duckdb/overview).
 """
 

@@ -35,7 +35,7 @@ _BETWEEN_INTERRUPTS_S = 0.05
 
 @dataclass
 class Abandoned:
-    """How many queries ignored an interrupt; the process should not wait for them when it exits."""
+    """The number of queries that ignored an interrupt; when the process exits, it should not wait for them."""
 
     count: int = 0
 

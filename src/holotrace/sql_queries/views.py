@@ -340,8 +340,8 @@ VIEWS: dict[str, SqlView] = {
                 Column("rule", "text", "name of the rule; docs/reference/analyses/trust.md explains it"),
                 Column("device", "int32", "device ordinal; null if the doubt is about the host or about all devices"),
                 Column("stream", "int64", "stream or queue; null if the doubt is about the host or about all streams"),
-                Column("start_ns", "int64", "start of the period that the doubt is about; null if unknown", _EPOCH),
-                Column("end_ns", "int64", "end of the period that the doubt is about; null if unknown", _EPOCH),
+                Column("start_ns", "int64", "start of the doubtful period; null if unknown", _EPOCH),
+                Column("end_ns", "int64", "end of the doubtful period; null if unknown", _EPOCH),
                 Column(
                     "doubtful_ns",
                     "int64",
@@ -404,8 +404,8 @@ VIEWS: dict[str, SqlView] = {
                 Column(
                     "engine",
                     "text",
-                    "inference engine: vllm, sglang, …; annotation or pattern if a name that the user chose "
-                    "marks the step; null if unknown",
+                    "inference engine: vllm, sglang, …; annotation for a general step name, such as decode_step; "
+                    "pattern if the name matches a pattern of the user; null if unknown",
                 ),
                 Column(
                     "found_by",

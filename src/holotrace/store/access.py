@@ -36,7 +36,7 @@ def narrowed(path: Path, source: str) -> Iterator[None]:
 
 
 def _allowed(path: Path, source: str) -> int:
-    """Return the permissions for `path`: those of the trace.
+    """Return the permissions that `path` gets: the same as those of the trace.
 
     If `path` and the trace belong to different groups, the group of `path` gets only the permissions that the trace
     gives to everyone.

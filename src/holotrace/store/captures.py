@@ -87,7 +87,7 @@ def with_other_texts(texts: pl.Series, others: Iterable[pl.Series]) -> pl.Series
 def annotated_modules(rank_trace: RankTrace) -> pl.DataFrame:
     """Return the module of each kernel according to annotations of graph nodes: event_index uint32, module str.
 
-    The names have the same prefix as recorded modules: `nn.Module: layers.0.attention.wq`.
+    The names look like those of recorded modules: `nn.Module: layers.0.attention.wq`.
 
     PyTorch collects the annotations of nodes while it captures a graph, and writes them into the args of the kernels or
     into a separate file.
@@ -120,7 +120,10 @@ def inferred_layer_name(layer: int, part: int | None = None) -> str:
 
 @functools.cache
 def inferred_layer_names() -> pl.Series:
-    """Return all possible names of inferred layers, because string ids are assigned before the layers are known."""
+    """Return all names that inferred layers can have.
+
+    String ids are assigned before the layers are known, so each possible name gets an id.
+    """
     numbers = range(1, _MOST_LAYERS + 1)
     parts = (None, *range(1, _MOST_PARTS + 1))
     return pl.Series("text", [inferred_layer_name(layer, part) for part in parts for layer in numbers])

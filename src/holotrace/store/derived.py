@@ -8,7 +8,7 @@ with `@derived`, and repeated calls return the stored result:
 
     launches(rank_trace)["launch_index"]
 
-The RankTrace stores the results until its `forget` is called. Selecting a part of a rank creates another RankTrace,
+The RankTrace stores the results until its method `forget` is called. Selecting a part of a rank creates another RankTrace,
 which computes and stores its own results.
 """
 

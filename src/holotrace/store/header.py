@@ -42,7 +42,7 @@ class Header:
 
     @classmethod
     def from_json(cls, text: str) -> Header:
-        """Parse the header from the reader's output: one JSON object."""
+        """Parse the header from the JSON object that the reader returns."""
         return cls.from_keys(json.loads(text, parse_int=_whole_number))
 
     @classmethod

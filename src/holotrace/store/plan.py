@@ -41,7 +41,7 @@ class Plan(Generic[Partial, Result]):
     combine: Callable[[dict[int, Partial]], Result]
 
     def run(self, trace: Trace, executor: Executor) -> Result:
-        """Run both parts on a trace, and return the result."""
+        """Run the analysis on a trace, and return the result."""
         return self.answer(trace, executor).result
 
     def answer(self, trace: Trace, executor: Executor) -> Answer[Result]:
@@ -100,7 +100,7 @@ def with_findings(findings: tuple[str, ...], result: Result) -> Result:
 
 
 def run_together(trace: Trace, plans: Mapping[str, Plan[Any, Any]], executor: Executor) -> Answers:
-    """Run several plans with a single call per rank.
+    """Run several plans together, so that each rank is read only once.
 
     A plan whose input is missing is listed in `missing`; other errors are raised. The answers of all plans for all
     ranks must fit in memory at the same time.

@@ -62,8 +62,8 @@ _MOST_RANKS_SHOWN = 8
 _MOST_EVENTS_HELD = 20_000_000
 _EVENTS_OF_ANY_RANK = 10_000
 """A process keeps at most `_MOST_EVENTS_HELD` events (about 100 bytes each) in memory; if there are more, it frees
-the memory of the least recently used ranks. For this limit, each rank counts `_EVENTS_OF_ANY_RANK` events more than it
-has, because even a rank without events needs a megabyte.
+the memory of the least recently used ranks. The count includes `_EVENTS_OF_ANY_RANK` additional events for each rank,
+because even a rank without events needs a megabyte.
 """
 
 
@@ -180,7 +180,7 @@ class RankTrace:
 
     @property
     def selections(self) -> tuple[Selection, ...]:
-        """The selections; an event is kept if all of them are true for it.
+        """The selections applied to this trace; only the events that match all of them are kept.
 
         >>> from holotrace.testing import TraceBuilder
         >>> rank_trace = TraceBuilder().operator("aten::mm", start_us=0, duration_us=5).build().ranks[0]
@@ -330,7 +330,9 @@ class RankTrace:
     def events_of(
         self, kinds: Iterable[EventKind], columns: Sequence[str], *, names: pl.Series | None = None
     ) -> pl.DataFrame:
-        """Return columns of the selected events of these kinds and, if given, these `names` (string ids), in file order.
+        """Return these columns of the selected events that have one of `kinds` and, if given, `names`; in file order.
+
+        `names` are string ids.
 
         For a few kinds of events in a large file, this takes much less memory than filtering `table("events")`, because
         other events are never loaded. The events of large files are not kept in memory; facts derived from them are
@@ -513,7 +515,7 @@ class Trace:
     def __reduce__(
         self,
     ) -> tuple[type[Trace], tuple[dict[int, RankTrace], tuple[SkippedFile, ...], OnError, frozenset[int]]]:
-        """Pickle the addresses of the ranks."""
+        """Pickle only what a copy needs to open the files of the ranks again, not the data."""
         return Trace, (self.ranks, self.skipped, self.on_error, self.left_out)
 
     def __repr__(self) -> str:

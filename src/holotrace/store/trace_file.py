@@ -114,7 +114,10 @@ class TraceFile:
             return memo.get(wanted)
 
     def events_of(self, kinds: Sequence[int], columns: Sequence[str], names: pl.Series | None = None) -> pl.DataFrame:
-        """Return columns of the events of these kinds and names, in file order; do not keep the events of large files."""
+        """Return columns of the events of these kinds and names, in file order.
+
+        The events of large files are not kept in memory.
+        """
         wanted = known_columns("events", columns)
         if self._is_small:
             events = self._kept_events(tuple(kinds))

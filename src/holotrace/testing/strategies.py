@@ -53,7 +53,7 @@ _LARGEST_INT64 = 2**63 - 1
 _LARGEST_UINT64 = 2**64 - 1
 # Events end before 2**62 ns even after their base time and duration are added; the reader drops events that end later.
 _LATEST_NS = 2_800_000_000_000_000_000
-_LONGEST_NS = 2**52  # the reader drops longer events, so sums of durations fit into 64 bits
+_LONGEST_NS = 2**52  # the reader drops events that are longer than this, so sums of durations fit into 64 bits
 
 
 class _NumberText(str):

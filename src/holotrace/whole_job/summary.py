@@ -176,7 +176,7 @@ def _of_other_program(known: Diagnosis) -> str:
 
 
 def _of_different_jobs(jobs: Sequence[str]) -> str:
-    """Return a sentence that lists the jobs; it replaces the verdict, which would average over different jobs."""
+    """Return a sentence that lists the jobs; it is shown instead of a verdict, which would mix the jobs."""
     count = f"{len(jobs):,} different jobs" if len(jobs) > 1 else "different jobs"
     more = f"; {len(jobs) - MOST_JOBS_NAMED:,} more" if len(jobs) > MOST_JOBS_NAMED else ""
     return f"These files belong to {count}, so no single verdict applies to all of them; open each job separately: {'; '.join(jobs[:MOST_JOBS_NAMED])}{more}."

@@ -1,4 +1,4 @@
-"""`pass_on` does not change the sum of the amounts, and its results agree with exact fractions."""
+"""`pass_on` does not change the sum of the amounts, and its results agree with a computation in exact fractions."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ amounts = st.lists(st.tuples(st.integers(0, NODES - 1), st.integers(0, 2), st.in
 
 
 def exact(known: Shares, given_amounts: list[tuple[int, int, int]]) -> dict[tuple[int, int], Fraction]:
-    """Pass on the amounts as exact fractions, node by node."""
+    """Return the amounts that end up at each node, computed with exact fractions."""
     at: dict[tuple[int, int], Fraction] = {}
     for node, label, amount in given_amounts:
         at[label, node] = at.get((label, node), Fraction(0)) + amount

@@ -48,7 +48,10 @@ def test_segments_cover_what_the_intervals_cover(table) -> None:
 
 @given(intervals)
 def test_the_innermost_of_nested_intervals_owns_the_time(table) -> None:
-    """If no intervals cross, each nanosecond belongs to the shortest interval around it, or the last of equal ones."""
+    """If no intervals cross, each nanosecond belongs to the shortest interval that contains it.
+
+    If several intervals are equally short, it belongs to the last one.
+    """
     kept: list[tuple[int, int, int]] = []
     for group, start, end in table.tolist():
         crosses = any(g == group and (s < start < e < end or start < s < end < e) for g, s, e in kept)

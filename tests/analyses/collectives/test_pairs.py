@@ -72,7 +72,7 @@ def test_a_slow_pair_of_an_all_to_all_is_named() -> None:
 
 
 def test_a_rank_that_alone_leaves_late_has_no_slow_pair() -> None:
-    """Only rank 1 leaves late. A slow transfer would have delayed both of its ranks, so no pair is slow."""
+    """Only rank 1 leaves late. A slow transfer delays its sender and its receiver, so no pair is slow."""
     result = exchanged(slow=(1,))
 
     assert not result.per_pair["is_slow"].any()

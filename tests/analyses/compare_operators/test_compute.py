@@ -188,7 +188,7 @@ def test_modules_of_one_trace_alone_are_left_out() -> None:
 
 
 def test_wrappers_steps_and_annotations_are_not_part_of_a_path() -> None:
-    """Only the control has a DDP wrapper and an annotation; all nodes inside them still match."""
+    """Only the control trace has a DDP wrapper and an annotation; all other nodes of the two traces still match."""
     control, test = training(SINGLE, 20, "gemm", 10), training(SINGLE, 20, "gemm", 10)
     _module(control, "nn.Module: DistributedDataParallel_0", 29, 24)
     control.annotation("forward", start_us=28, duration_us=28)

@@ -92,7 +92,7 @@ def test_compiled_code_of_old_versions_is_noticed():
 
 
 def test_graph_breaks_that_leave_nothing_to_compile_are_reported():
-    """Each layer of the recorded job breaks the graph, so no compiled region runs; a finding counts these calls."""
+    """If graph breaks leave nothing to compile, a finding counts the calls of functions that ran no compiled region."""
     result = holotrace.compiled_regions(
         holotrace.open_trace(EXAMPLES / "compiled-graph_breaks" / "rank0.pt.trace.json.gz")
     )
@@ -212,7 +212,7 @@ def _stacks(version: int, stacks: dict[str, list[str]]) -> list[str]:
     ],
 )
 def test_each_rank_has_its_own_log(tmp_path, name):
-    """A log's file or folder name says to which rank it belongs; for a rank without a log, the function is null."""
+    """The name of a log file or of its folder contains the rank; for a rank without a log, the function is null."""
     builder = TraceBuilder()
     for rank in (0, 1, 2):
         builder.rank(rank).operator("Torch-Compiled Region: 0/0", start_us=0, duration_us=50)

@@ -361,7 +361,7 @@ def test_work_from_before_the_window_is_cut_to_it() -> None:
 def test_times_that_contradict_by_clock_noise_cut_the_path_and_are_counted() -> None:
     """A synchronisation returns 1 µs before the end of the kernel that it waits for.
 
-    The path leaves the kernel when the call returns, and a finding says so.
+    The path goes from the kernel to the host when the call returns, and a finding reports the contradiction.
     """
     builder = (
         TraceBuilder()
@@ -434,7 +434,7 @@ def test_a_first_kernel_that_begins_at_once_has_a_launch_delay() -> None:
 
 
 def test_a_stream_that_was_recorded_before_the_window_is_known_to_be_idle() -> None:
-    """The stream ran a kernel 5 ms earlier, so no unrecorded work kept it busy, and the delay is a launch delay."""
+    """A kernel recorded 5 ms earlier shows that no unrecorded work kept the stream busy: this is a launch delay."""
     builder = TraceBuilder().kernel("earlier", start_us=5, duration_us=1, launch_us=2).step(1, 5_000, 500)
     builder.kernel("late", start_us=5_400, duration_us=200, launch_us=5_010)
 

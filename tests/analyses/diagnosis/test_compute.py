@@ -107,21 +107,24 @@ def test_a_function_that_sleeps_is_named_with_its_line() -> None:
 
 @pytest.mark.parametrize("name", ["triton", "amd_mi250"])
 def test_the_findings_of_recorded_jobs_fit_into_the_step(name: str) -> None:
-    """For two recorded jobs, the findings together claim at most the length of the step."""
+    """For two recorded jobs, the costs of all findings add up to at most the length of a step."""
     assert_fits(TRACES / name)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("folder", [TRACES, TRACES / "planted_causes", EXAMPLES], ids=lambda folder: folder.name)
 def test_the_findings_of_all_recorded_jobs_fit_into_the_step(folder: Path) -> None:
-    """For every recorded job, the findings together claim at most the length of the step."""
+    """For every recorded job, the costs of all findings add up to at most the length of a step."""
     for job in sorted(path for path in folder.iterdir() if path.is_dir()):
         with suppress(TraceNotFoundError):
             assert_fits(job)
 
 
 def assert_fits(job: Path) -> None:
-    """Assert that the stakes add up to at most one step, and the claims to at most one step per rank."""
+    """Assert that the findings cover no more time than the job's steps contain.
+
+    The sum of `stake_ns` is at most one step; the sum of `claimed_ns` is at most one step per rank.
+    """
     found = holotrace.diagnosis(holotrace.open_trace(job))
     step_ns = found.headline["step_ns"][0]
     of_ranks = found.evidence.group_by("rank").agg(pl.col("claimed_ns").sum())["claimed_ns"].to_list()

@@ -100,7 +100,7 @@ def test_the_facts_of_a_job_on_cpus_leave_out_devices() -> None:
 def test_on_a_cpu_communication_is_exposed_while_no_operator_computes() -> None:
     """`aten::mm` hides 200 of 600 µs of communication; 400 µs are exposed, since `wait_tensor` only waits.
 
-    It runs inside `aten::add`, which does not compute during this time.
+    `wait_tensor` runs inside `aten::add`, so `aten::add` does not compute during this time.
     """
     trace = TraceBuilder()
     for begin in (0, 1_000, 2_000):

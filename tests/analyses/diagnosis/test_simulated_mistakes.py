@@ -138,7 +138,7 @@ def test_each_rule_finds_its_mistake(rule, tmp_path):
 
 
 def test_an_optimizer_on_the_host_that_is_not_fused_is_found(tmp_path):
-    """On a CPU, an optimizer that is not fused updates the tensors one by one, which is reported."""
+    """If an optimizer on a CPU updates the tensors one by one because it is not fused, a finding reports it."""
     assert "optimizer_not_fused" in rules_of(ON_CPU.with_mistake("optimizer_not_fused"), tmp_path)
 
 

@@ -338,7 +338,7 @@ def test_a_growing_batch_is_set_apart() -> None:
 
 
 def test_a_prompt_before_all_decoding_is_steady() -> None:
-    """In offline generation, one prefill precedes all decoding steps; the prefill counts as steady, too."""
+    """In offline generation, one prefill precedes all decoding steps; it counts as steady, like these steps."""
     builder = TraceBuilder().annotation("prefill bs=4 tokens=64", start_us=0, duration_us=300)
     for start in range(300, 1_300, 100):
         builder.annotation("decode bs=4", start_us=start, duration_us=100)

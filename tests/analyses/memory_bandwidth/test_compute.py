@@ -85,7 +85,7 @@ def test_a_copy_of_0_us_counts_as_one_microsecond() -> None:
 
 
 def test_without_a_bandwidth_it_is_size_over_duration() -> None:
-    """If no bandwidth was recorded, a copy of 5,000 bytes in 2 µs gets 2.5 GB/s, its average rate; HTA would use 0."""
+    """If no bandwidth was recorded, size / duration is used: 2.5 GB/s for 5,000 bytes in 2 µs; HTA would use 0."""
     builder = TraceBuilder().copy("Memcpy DtoH", start_us=0, duration_us=2, args={BANDWIDTH: None, "bytes": 5_000})
     assert changes(builder) == [(0, 1, 2_500_000_000), (2, 0, 0)]
     assert memory_bandwidth(builder.build()).time_weighted.select("name", "bytes").row(0) == ("Memcpy DtoH", 5_000)

@@ -116,7 +116,7 @@ def test_a_module_that_appears_in_a_later_call_follows_its_parent() -> None:
 
 
 def test_work_launched_in_an_annotation_belongs_to_the_module() -> None:
-    """Net_0 launches a kernel in an annotation but in no operator; the kernel adds to the device self time of Net_0."""
+    """Net_0 launches a kernel in an annotation but in no operator; Net_0's device self time includes the kernel."""
     builder = module(TraceBuilder(), "Net_0", 0, 100).annotation("part", start_us=10, duration_us=50)
     builder.kernel("custom", start_us=200, duration_us=7, launch_us=20)
 

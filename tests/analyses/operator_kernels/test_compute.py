@@ -32,7 +32,7 @@ def test_kernels_belong_to_the_innermost_operator() -> None:
     """Each innermost operator has a row with its kernels and two mean delays.
 
     The first delay lasts from the start of the operator to the start of the launch call.
-    The second lasts from the start of the launch call to the start of the kernel.
+    The second delay lasts from the start of the launch call to the start of the kernel.
     """
     assert operator_kernels(training().build()).per_sequence.to_dicts() == [
         {

@@ -82,7 +82,7 @@ def nested_job() -> Job:
 
 
 def test_sums_of_each_operator_and_device() -> None:
-    """The totals of linear include the allocations of addmm; its self sums include only what linear itself frees."""
+    """The totals of linear include the allocations of addmm; its self columns include only what linear itself frees."""
     result = operator_memory(nested_job().builder.build())
 
     assert result.per_operator.drop("rank").rows() == [
@@ -238,7 +238,7 @@ ranges = st.lists(st.tuples(st.sampled_from("abc"), st.integers(0, 40), st.integ
 def test_nothing_is_counted_twice_or_lost(
     events: list[tuple[int, int, int, tuple[int, int]]], calls: list[Any]
 ) -> None:
-    """For random events, each allocation is one block, and the self sums equal those that a simple search computes."""
+    """For random events, each allocation is one block; the self columns add up to the changes inside calls."""
     job = Job()
     for name, start, length in calls:
         job.range(name, start, length)
@@ -317,7 +317,7 @@ def test_blocks_equal_those_of_the_plugin(name: str, window: str, goldens: Path,
 
 @pytest.mark.parametrize("name", WITH_MEMORY)
 def test_series_contain_the_curve_of_the_plugin(name: str, goldens: Path, real_traces: Path) -> None:
-    """`memory_timeline` has all points of the plugin's curve, which shows at most 10,240 points."""
+    """`memory_timeline` contains every point of the plugin's curve; the plugin draws at most 10,240 points."""
     opened = case(name, goldens, real_traces)
     curve = opened.view("memory_curve_raw")
     if curve is None:

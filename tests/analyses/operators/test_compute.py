@@ -226,7 +226,7 @@ def test_work_with_an_unmatched_external_id_keeps_its_operator(launch_args, kern
 
 
 def test_an_operator_that_outlives_the_one_it_began_in_is_kept() -> None:
-    """aten::b begins inside aten::a but ends after it; holotrace lists aten::b, but the plugin drops it."""
+    """aten::b begins inside aten::a but ends after it; holotrace lists aten::b, but torch_tb_profiler drops it."""
     builder = TraceBuilder().step(1, 0, 100).operator("aten::a", start_us=10, duration_us=10)
     trace = builder.operator("aten::b", start_us=15, duration_us=10).build()
 
@@ -235,7 +235,7 @@ def test_an_operator_that_outlives_the_one_it_began_in_is_kept() -> None:
 
 
 def test_work_of_driver_calls_is_found() -> None:
-    """A Triton kernel launched with cuLaunchKernel belongs to the operator around the launch, unlike in the plugin."""
+    """A Triton kernel launched with cuLaunchKernel belongs to the operator around the call; with `compat`, to none."""
     builder = TraceBuilder().operator("triton_op", start_us=0, duration_us=20)
     trace = builder.kernel("k", start_us=30, duration_us=4, launch_us=3, launch_name="cuLaunchKernel").build()
 

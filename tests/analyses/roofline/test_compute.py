@@ -69,7 +69,7 @@ def test_rates_and_shares() -> None:
 
 
 def test_coverage_is_always_stated() -> None:
-    """Costs are known for 4 of 5 ms; the finding names the operator without a rule."""
+    """Costs are known for operators that take 4 of 5 ms; the finding names the operator that no rule covers."""
     result = roofline(job().build())
     assert result.per_rank.select("busy_ns", "covered_fraction", "floor_ns", "gap_ns").row(0) == (
         5_000_000,

@@ -50,7 +50,7 @@ def test_only_the_cache_is_faster_than_a_lower_bound(recording) -> None:
 
 
 def test_no_share_above_one_is_silent(recording) -> None:
-    """If the lower bound of a row exceeds its time, `contradiction` is set, and a finding per rank counts such rows."""
+    """A row whose lower bound exceeds its time has a `contradiction`; one finding per rank counts these rows."""
     _, result = recording
     is_above = result.per_operator["floor_ns"] > result.per_operator["busy_ns"]
     assert is_above.fill_null(value=False).equals(result.per_operator["contradiction"].is_not_null())

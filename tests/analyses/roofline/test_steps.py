@@ -102,7 +102,7 @@ def test_backward_work_counts_for_the_module_of_the_forward_operator() -> None:
     ],
 )
 def test_utilization_of_real_training(name, precision, mfu) -> None:
-    """With equal FLOPs, a model on an H100 reaches about 10 % MFU in bfloat16, 27 % in TF32 and 63 % in float32."""
+    """The same model on an H100 reaches about 10 % MFU in bfloat16, 27 % in TF32 and 63 % in float32."""
     result = roofline(holotrace.open_trace(JOBS / name))
     assert result.per_step["model_flops"].unique().to_list() == [1_172_588_986_368]
     assert result.per_step["mfu_fraction"].is_between(*mfu).all()

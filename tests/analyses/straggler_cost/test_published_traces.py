@@ -19,7 +19,7 @@ NAME = "straggler_what_if"
 
 
 class Published(NamedTuple):
-    """Our result and the numbers of the authors."""
+    """Our result for a trace, and the numbers that the trace's authors published for it."""
 
     result: StragglerCost
     figures: dict[str, Any]
@@ -74,7 +74,7 @@ def test_the_slowdowns(published: Published) -> None:
 
 
 def test_the_workers(published: Published) -> None:
-    """The slowdown S_w of a worker is the smaller of its replica's and its stage's, overall and in each step."""
+    """The slowdown S_w of a worker is the lesser of the slowdowns of its replica and stage, in total and per step."""
     result, figures = published.result, published.figures
     by_replica, by_stage = (figures[f"blocking_decompose_by_{part}"] for part in ("dp_rank", "stage"))
     for _, replica, stage, slowdown in result.per_worker.iter_rows():

@@ -339,7 +339,7 @@ def test_gloo_on_the_host_is_compared_by_its_annotations() -> None:
 
 
 def test_the_planted_rank_of_eight_is_found(tmp_path) -> None:
-    """The slow rank is the straggler; waiting times (to within 0.2 µs) and `last_count` equal the job's plan."""
+    """The slow rank is the straggler; `wait_ns` (to within 0.2 µs) and `last_count` have the planned values."""
     truth = write_job(tmp_path, ranks=8, steps=2, layers=2, straggler_rank=5)
     table = stragglers(open_trace(tmp_path, cache=False)).per_rank
     assert table.filter("is_straggler")["rank"].to_list() == [5]

@@ -111,7 +111,7 @@ def test_overlapping_work_is_counted_twice() -> None:
 
 @pytest.mark.parametrize("launch", ["cudaLaunchKernelExC", "cuLaunchKernelEx"])
 def test_dependent_launches_may_overlap(launch) -> None:
-    """With programmatic dependent launch, a kernel may overlap the previous kernel, so no doubt is reported."""
+    """With programmatic dependent launch, a kernel may overlap the previous kernel, so the overlap is not reported."""
     builder = TraceBuilder().kernel("a", start_us=10, duration_us=10, launch_us=0)
     builder.kernel("b", start_us=15, duration_us=10, launch_us=5, launch_name=launch)
     assert doubts(builder) == []

@@ -51,7 +51,7 @@ def test_ingest_counts_its_ranks(job, tmp_path) -> None:
 
 
 def test_ingest_reports_skipped_files(tmp_path) -> None:
-    """`ingest` skips an unreadable file and reports it; `check` on the store also reports this file."""
+    """`ingest` skips an unreadable file and reports it; `check` reports the file, too, if it is given the store."""
     gpu_job().write(tmp_path / "job")
     (tmp_path / "job" / "rank1.pt.trace.json").write_text("no trace")
     output = run("ingest", tmp_path / "job", "-o", tmp_path / "s")

@@ -62,7 +62,7 @@ def test_names_of_nested_groups_name_all_their_axes(description, axes):
 def test_a_group_over_two_axes_is_ambiguous():
     """A group whose description names two dimensions has an unknown axis.
 
-    Without a description, the axis of a group follows from its calls.
+    If a group has no description, its axis is inferred from its calls.
     """
     groups = [([0, 1, 2, 3], "mesh_dp.mesh_tp"), ([4, 5, 6, 7], "")]
 

@@ -91,7 +91,7 @@ def test_time_without_a_call_has_no_row_number():
     ),
 )
 def test_the_parts_add_up_to_the_exposed_time(exposed, calls):
-    """Whatever the calls, every exposed nanosecond counts in exactly one row."""
+    """Even if calls overlap, every exposed nanosecond counts in exactly one row."""
     starts, ends = uncovered(_arrays(exposed), _arrays([]))
     disjoint = [(start, end, None) for start, end in zip(starts.tolist(), ends.tolist(), strict=True)]
     rows = [

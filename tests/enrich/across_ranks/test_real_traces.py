@@ -88,7 +88,7 @@ def test_sends_of_a_pipeline_match_their_receives(real_traces) -> None:
 
 @pytest.mark.parametrize(("rank", "number"), [(0, 12), (1, 30), (2, 40), (3, 70), (0, 2), (1, 2), (2, 1), (3, 3)])
 def test_a_missing_call_of_a_pipeline_makes_no_wrong_match(rank, number, real_traces) -> None:
-    """Calls look alike, so if one is missing, up to three more operations may stay unmatched, but no match is wrong."""
+    """If one of many similar calls is missing, up to three other operations stay unmatched, but no match is wrong."""
     of_ranks = _of_ranks(real_traces / "pipeline_gloo_4rank")
     whole = _operations(match(of_ranks))
 

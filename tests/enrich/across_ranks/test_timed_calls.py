@@ -10,7 +10,7 @@ from holotrace.testing import small_job
 
 
 def test_equal_ranks_give_the_remembered_calls_and_other_ranks_new_ones() -> None:
-    """Copies of the same ranks reuse the cached calls; for fewer ranks, or without sends, calls are matched anew."""
+    """Equal ranks get the cached result; with fewer ranks, or with `sends=False`, the calls are matched again."""
     of_ranks = {rank: of_rank(rank_trace) for rank, rank_trace in small_job().ranks.items()}
     first = timed_calls(of_ranks)
     assert timed_calls(copy.deepcopy(of_ranks)) is first

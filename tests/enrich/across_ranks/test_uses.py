@@ -139,7 +139,7 @@ def test_a_ring_is_not_a_pipeline(pairs, late_us, candidates):
     ],
 )
 def test_axes_of_recorded_jobs_without_descriptions(folder, axis):
-    """All jobs use only the default group, whose description names no axis, so the calls must show the axis."""
+    """All jobs use only the default group, whose description names no axis, so the axis is inferred from the calls."""
     assert _axes(holotrace.open_trace(PLANTED / folder, cache=False)) == [[axis]]
 
 

@@ -45,6 +45,6 @@ def test_kernels_that_no_longer_wait_for_the_host_keep_the_gap_between_kernels()
 
 
 def test_too_few_measured_gaps_say_nothing() -> None:
-    """Only two kernels waited for a predecessor, too few to infer the usual gap, so the others follow without gaps."""
+    """Two kernels that waited for another kernel are too few to infer the usual gap, so the others have no gaps."""
     builder = _kernels_when_launched(_kernels_in_turn(_host(), 3), 8, begin_us=400)
     assert _without_host_us(builder) == 99 + 3 * 51 - 1 + 8 * 10

@@ -116,7 +116,7 @@ def test_sizes_of_caches_are_in_decimal_megabytes() -> None:
 
 
 def test_unconfirmed_figures_say_so() -> None:
-    """`unconfirmed` contains only valid names of figures, and `source` marks these figures as not confirmed."""
+    """Each name in `unconfirmed` is that of a rate or size of the device, and `source` marks it as not confirmed."""
     for device in DEVICES:
         assert set(device.unconfirmed) <= {"memory", "cache", "float32", "float64", *dict(device.matrix_tflops)}
     device = device_named("NVIDIA H100 NVL")

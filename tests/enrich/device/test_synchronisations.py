@@ -130,7 +130,10 @@ def test_the_host_waits_for_the_last_work_of_its_stream() -> None:
 
 @pytest.mark.parametrize("row", [7, None])
 def test_a_device_wait_covers_all_streams(row: int | None) -> None:
-    """A device wait depends on the last work launched on each stream before it, even if the wait has no row."""
+    """A device wait depends on the last work launched on each stream before it.
+
+    This holds even if the profiler recorded only the runtime call, without a synchronisation event for it.
+    """
     builder = (
         TraceBuilder()
         .kernel("a", start_us=10, duration_us=2, stream=7, launch_us=0)
@@ -145,7 +148,7 @@ def test_a_device_wait_covers_all_streams(row: int | None) -> None:
 
 
 def test_the_host_waits_for_an_event_up_to_its_record() -> None:
-    """The wait depends on the kernel launched before the record, not on the kernel launched after it."""
+    """The wait depends on the kernel launched before the event record, not on the kernel launched after it."""
     builder = (
         TraceBuilder()
         .kernel("before", start_us=10, duration_us=20, stream=7, launch_us=0)

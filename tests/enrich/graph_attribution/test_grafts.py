@@ -288,7 +288,7 @@ def test_a_rank_without_a_capture_uses_that_of_the_lowest_rank(tmp_path):
 
 
 def test_selected_steps_keep_their_graphs(tmp_path):
-    """If one of two steps is selected, the replay in it still has operators."""
+    """If one of two steps is selected, the graph replay in this step still has its operators."""
     replayed = replay_of([("gemm", 7)], [("gemm", 7)])
     replayed.step(0, 0, 900).step(1, 1_000, 900)
     trace = opened(tmp_path, replayed, bs_1_rank0=capture_of(("aten::mm", "gemm")))

@@ -19,7 +19,7 @@ MODEL = ("embedding", *LAYER * 3, "head")
 
 
 def graph(builder: TraceBuilder, kernels: tuple[str, ...], start: int, grid: int = 8) -> TraceBuilder:
-    """Replay these kernels with one launch; each takes 10 µs."""
+    """Add a graph launch that runs these kernels one after another; each kernel takes 10 µs."""
     builder.runtime("cudaGraphLaunch", start_us=start + 1, duration_us=5, correlation=start)
     for place, kernel in enumerate(kernels):
         shape = {"grid": [grid, 1, 1], "block": [128, 1, 1]}
@@ -33,7 +33,7 @@ def layers(builder: TraceBuilder) -> list[tuple[int, int, int]]:
 
 
 def test_kernels_without_a_recording_have_inferred_layers_but_no_operators():
-    """Three layers of 4 kernels take 120 of 140 µs; embedding and head are outside, and no work has an operator."""
+    """Three layers of 4 kernels take 120 of 140 µs; embedding and head are in no layer, and no work has an operator."""
     trace = graph(TraceBuilder(), MODEL, 1_000).build()
     rank_trace = trace.ranks[0]
 
@@ -138,7 +138,7 @@ def test_a_graph_without_repetition_has_no_layers():
 
 
 def test_layers_of_an_eager_step_suggest_operators():
-    """The replayed kernels norm, gemm and silu also run in the eager prefill; its operators are suggested for them."""
+    """The replayed kernels norm, gemm and silu also run in the eager prefill, so they get the prefill's operators."""
     builder = TraceBuilder().annotation("prefill", start_us=0, duration_us=900)
     eager = ("embedding", *("rms_norm", "gemm", "fmha_prefill", "write_cache", "silu") * 3, "gather", "sort", "head")
     for place, kernel in enumerate(eager):

@@ -26,7 +26,7 @@ WITHOUT_WORK = {"sglang_decode": {("aten::copy_", "[[32], [32], []]"): 2}, "vllm
 
 
 def tracelens_sums(path: Path) -> dict[tuple[str, str], tuple[int, float]]:
-    """Return TraceLens' {(operator, shapes): (calls, µs of device time)}, without the hip calls in its table."""
+    """Return TraceLens' {(operator, shapes): (calls, µs of device time)}; leave out calls of HIP functions."""
     sums: dict[tuple[str, str], tuple[int, float]] = defaultdict(lambda: (0, 0.0))
     with path.open(newline="") as file:
         for row in csv.DictReader(file):

@@ -72,7 +72,7 @@ def test_two_kinds_of_layers_that_take_turns_count_one_by_one():
 
 
 def test_without_attention_a_layer_is_what_repeats_exactly():
-    """Without attention, a layer is the sequence that repeats exactly.
+    """Without attention, each repetition of the same sequence of kernels is a layer.
 
     The sequence is not split, although both of its halves contain a normalisation followed by a matrix product.
     """

@@ -83,7 +83,7 @@ def test_before_autograd_named_its_functions_the_operator_itself_is_the_part():
 
 
 def test_a_backward_pass_inside_another_belongs_to_the_outer_one():
-    """Checkpointing runs a backward pass inside another backward pass; only the outer pass has parts."""
+    """Checkpointing runs a backward pass inside another backward pass; only the outer one is returned as a part."""
     builder = forward(4, 5)
     builder.operator(f"{FUNCTION}CheckpointBackward", start_us=100, duration_us=90, thread=2, args=numbered(4, 1))
     builder.operator(f"{FUNCTION}Op5Backward0", start_us=150, duration_us=20, thread=2, args=numbered(5, 1))

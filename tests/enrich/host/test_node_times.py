@@ -95,7 +95,7 @@ def real(request, goldens, real_traces) -> RankTrace:
 def test_no_time_is_lost_or_made_up(real):
     """Self times and times of launch calls add up to the times of the outermost nodes.
 
-    Device times add up to the time of all device work that has a node.
+    Device times add up to the time of all device work that belongs to a node.
     """
     nodes, times, calls = host_nodes(real), node_times(real), runtime_owner(real)
     outermost = times.filter(nodes["parent"] == -1)

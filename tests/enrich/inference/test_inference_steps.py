@@ -64,7 +64,7 @@ def test_a_range_of_a_user_ends_where_it_ends() -> None:
 def test_a_range_with_one_step_inside_is_the_same_step() -> None:
     """TraceLens' patch puts `execute_…` around SGLang's `step[…]`.
 
-    Both ranges are one step; its sums of token counts come from the name of the outer range.
+    Both ranges are one step; the step's counts come from the name of the outer range.
     """
     outer = "execute_32_context_0(sq0sk0sqsq0sqsk0)_generation_32(sq32sk32785sqsq32sqsk32785)"
     builder = TraceBuilder().annotation(outer, start_us=0, duration_us=100)
@@ -174,7 +174,7 @@ def test_denoising_steps_inside_a_range_of_xdit() -> None:
 
 
 def test_denoising_steps_without_stacks_are_calls_of_a_compiled_graph() -> None:
-    """If xDiT is recorded without stacks, the repeated compiled graph is the transformer, and its calls are steps."""
+    """Without stacks, the compiled graph that xDiT calls repeatedly is the transformer; its calls are steps."""
     builder = TraceBuilder().annotation("model_inference", start_us=0, duration_us=100)
     builder.annotation("## Call CompiledFxGraph text ##", start_us=1, duration_us=2)
     for start in (10, 30):
@@ -186,7 +186,7 @@ def test_denoising_steps_without_stacks_are_calls_of_a_compiled_graph() -> None:
 def test_the_range_of_the_recipe_for_the_profiler_is_no_image() -> None:
     """PyTorch's profiler recipe also names a range `model_inference`.
 
-    A range that looks up embeddings of tokens, or calls its compiled graph only once, is not denoising.
+    A range contains no denoising steps if it looks up embeddings of tokens or calls its compiled graph only once.
     """
     recipe = TraceBuilder()
     for start in (0, 100):

@@ -21,6 +21,6 @@ def test_without_sentences_there_are_no_findings(sentences):
 
 
 def test_a_long_list_of_ranks_is_cut():
-    """If every second rank of 40 has a finding, the text lists the first eight ranks and an ellipsis."""
+    """Of 20 ranks that are not consecutive, the text lists the first eight; consecutive ranks become one range."""
     assert ranks_text(list(range(0, 40, 2))) == "ranks 0, 2, 4, 6, 8, 10, 12, 14, …"
     assert ranks_text([*range(4_096)]) == "ranks 0-4095"

@@ -190,7 +190,7 @@ def test_a_list_of_events_may_stay_open(tmp_path) -> None:
 
 
 def test_only_the_first_of_many_cut_off_files_are_named(tmp_path) -> None:
-    """Of `MOST_NAMED` + 3 cut-off files, the warnings name the first `MOST_NAMED` and give the number of the others."""
+    """If many files are cut off, the warnings name the first `MOST_NAMED` files and give the number of the others."""
     for path in job(ranks=MOST_NAMED + 3).write(tmp_path):
         path.write_bytes(path.read_bytes()[:-40])
     sentences = opened(tmp_path)

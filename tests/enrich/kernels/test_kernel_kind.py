@@ -379,7 +379,7 @@ def test_a_file_of_rules(tmp_path, monkeypatch, ending: str) -> None:
     ],
 )
 def test_a_bad_rule_file_is_refused_with_the_rule(tmp_path, monkeypatch, text: str, part: str) -> None:
-    """The message names the file and, for a bad rule, its number."""
+    """The message names the file and, if one of its rules is wrong, the number of that rule."""
     path = tmp_path / "rules.json"
     path.write_text(text)
     monkeypatch.setenv(RULES_VARIABLE, str(path))

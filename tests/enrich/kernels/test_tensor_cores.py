@@ -141,7 +141,7 @@ def _no_rules_of_other_tests(monkeypatch):
     ],
 )
 def test_names_give_the_cores(name: str, uses: bool | None) -> None:  # noqa: FBT001 -- a parameter of the test
-    """Known names show whether a kernel uses tensor cores (Volta to Blackwell, CDNA); other names do not."""
+    """A known name shows whether a kernel uses tensor cores (Volta to Blackwell, CDNA); else the answer is None."""
     assert answer_of_name(name) is uses
 
 
@@ -217,7 +217,7 @@ def test_the_last_added_rule_decides_until_removed() -> None:
 
 
 def test_communication_kernels_are_not_on_tensor_cores() -> None:
-    """A rule that classifies my_ring as communication also changes its use of tensor cores from null to false."""
+    """If a rule classifies my_ring as communication, `uses_tensor_cores` changes from null to false."""
     (rank_trace,) = TraceBuilder().kernel("my_ring", start_us=0, duration_us=1).build().ranks.values()
     assert uses_tensor_cores(rank_trace)["uses_tensor_cores"].to_list() == [None]
 

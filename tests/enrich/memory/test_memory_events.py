@@ -27,7 +27,7 @@ def with_memory(builder: TraceBuilder, thread: int, time_us: int, **args: int) -
 def test_the_innermost_node_has_begun_last_and_not_ended(calls, times) -> None:
     """The node of a memory event is the open range of its thread that began last.
 
-    If several of these ranges began at the same time, the node is the shortest of them. The ranges are random.
+    If several open ranges share the latest start, the node is the shortest of them. The ranges are random.
     """
     builder = TraceBuilder()
     for thread, start, length in calls:

@@ -346,7 +346,7 @@ def test_a_mask_by_number_halves_the_work() -> None:
 
 
 def test_what_the_compiler_recorded_comes_first() -> None:
-    """`kernel_flop` and `kernel_num_gb` of a generated kernel replace counts derived from its name."""
+    """If a trace contains `kernel_flop` and `kernel_num_gb`, they replace counts derived from the kernel's name."""
     cost = call(*HAND_COUNTED[-1][:4], recorded={"flops": 7.0, "bytes": 9.0})
     assert (cost.flops, cost.bytes) == (7, 9)
 
@@ -404,7 +404,7 @@ def test_an_incomplete_rule_is_refused(options, message) -> None:
 
 
 def test_rules_from_a_file(tmp_path, monkeypatch) -> None:
-    """The environment variable names a file of rules in JSON or (Python 3.11 and later) TOML."""
+    """Rules are read from the file that `RULES_VARIABLE` names: JSON or, in Python 3.11 and later, TOML."""
     rule = {"pattern": "mylib::scale", "flops": "elements(0)", "bytes": "2 * bytes(0)"}
     file = tmp_path / "rules.json"
     file.write_text(json.dumps({"rules": [rule]}))

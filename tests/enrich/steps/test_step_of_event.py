@@ -46,7 +46,7 @@ def test_device_work_belongs_to_the_step_that_launched_it() -> None:
 
 
 def test_work_launched_before_the_recording_belongs_to_no_step() -> None:
-    """A kernel has no step if it starts before the first kernel with a recorded launch on its stream.
+    """A kernel belongs to no step if it starts before the first kernel of its stream whose launch was recorded.
 
     Such a kernel must have been launched before the recording, although it runs during a step.
     """

@@ -15,7 +15,7 @@ from holotrace.testing.builder import TraceBuilder
 def kept(builder: TraceBuilder) -> list[str]:
     """Return the names of the events before the last step, in file order.
 
-    The function also asserts that `device_rows` filters device work in the same way.
+    Also assert that `device_rows` returns exactly the device work among these events.
     """
     (rank_trace,) = builder.build().where(before_last_step).ranks.values()
     events = rank_trace.table("events")
@@ -32,7 +32,7 @@ def test_steps_are_the_profiler_step_ranges_with_their_numbers() -> None:
 
 
 def test_step_ranges_on_the_device_do_not_count() -> None:
-    """The profiler repeats steps as GPU annotations, which are ignored; old files record steps as operators."""
+    """GPU annotations that repeat a step of the host are ignored; old files record steps as operators."""
     builder = (
         TraceBuilder()
         .gpu_annotation("ProfilerStep#7", start_us=40, duration_us=10)

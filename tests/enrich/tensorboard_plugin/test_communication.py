@@ -50,7 +50,7 @@ def test_real_jobs_have_the_nodes_of_the_plugin(run, goldens, real_traces) -> No
 
 @pytest.mark.slow
 def test_the_inputs_of_the_plugins_tests_have_its_nodes(goldens) -> None:
-    """The nodes equal the plugin's for the inputs of its unit tests and for the edge cases that the plugin can read."""
+    """We find the plugin's nodes in the inputs of its unit tests and in all edge cases that the plugin can read."""
     folders = [
         *((file.parent / "input.json", file) for file in goldens.glob("tb/unit/*/*/internals.json")),
         *((next(file.parents[1].glob("input*")), file) for file in goldens.glob("tb_edge/*/head/internals.json")),

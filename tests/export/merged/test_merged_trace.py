@@ -60,7 +60,7 @@ def kernels(content: dict[str, Any]) -> Iterator[tuple[tuple[str, int], int, int
 
 
 def test_collectives_of_two_hosts_end_together_within_the_half_width(merged, content) -> None:
-    """The recorded ends of a collective differ by up to 50 ms; corrected ends differ by at most the half-width."""
+    """Recorded ends of a collective differ by up to 50 ms; corrected ends differ by at most the clocks' half-width."""
     (half_width,) = {clock.half_width_ns for clock in merged.clocks.values() if clock.half_width_ns}
     ends = defaultdict(list)
     for key, _, _, end in kernels(content):

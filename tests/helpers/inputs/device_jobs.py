@@ -77,7 +77,7 @@ class DeviceJob:
     ) -> DeviceJob:
         """Add the product `[rows, inner] x [inner, columns]`.
 
-        By default, it runs in bfloat16 on tensor cores; the options `type` and `kernel` change this.
+        By default, the product is computed in bfloat16 on tensor cores; the options `type` and `kernel` change this.
         """
         element = options.get("type", BFLOAT16)
         return self.call(

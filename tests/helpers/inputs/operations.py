@@ -9,7 +9,7 @@ from functools import cached_property
 import polars as pl
 
 Needs = Callable[[str, int, int, int], int]
-"""Returns how many ns an operation takes, counted from when its last participant has begun.
+"""Returns the time from the start of an operation's last participant to the end of the operation, in ns.
 
 The arguments are kind, replica, stage and microbatch; the microbatch is -1 if the operation has none.
 """

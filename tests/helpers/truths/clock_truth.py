@@ -13,8 +13,8 @@ from holotrace.testing.job_calls import CallsOptions, JobCalls, simulated_calls
 class Comparison(NamedTuple):
     """How far a job's estimated clocks are from its true clocks.
 
-    outside        a text for each offset or drift that differs from the truth by more than its half-width
-    half_width_ns  half-widths of the estimated offsets; the reference host has no estimate
+    outside        a text for each estimated offset or drift whose error exceeds its estimated half-width
+    half_width_ns  half-widths of the estimated offsets, without the reference host, whose offset is not estimated
     unknown_count  number of hosts whose offset could not be estimated
     """
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class GoldenTables:
-    """Golden tables in a folder; with `rewrite`, `check` first replaces them with the new results."""
+    """Golden tables in a folder; if `rewrite` is true, `check` writes the new results there before it compares them."""
 
     folder: Path
     rewrite: bool

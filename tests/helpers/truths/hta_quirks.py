@@ -1,6 +1,6 @@
 """Made-up traces that show quirks of HTA (traceinsight 0.6.1, pandas 2.3.3), with HTA's answers from a manual run.
 
-The call of each quirk works unchanged in HTA and in holotrace.
+Each quirk includes a call that runs unchanged in HTA and in holotrace.
 """
 
 from __future__ import annotations
@@ -97,7 +97,10 @@ def three_steps() -> TraceBuilder:
 
 
 def two_threads() -> TraceBuilder:
-    """Return a kernel launched by an operator on the backward thread while a later one runs on the main thread."""
+    """Return a kernel that an operator on the backward thread launches.
+
+    During the launch, an operator that began later runs on the main thread.
+    """
     return (
         TraceBuilder()
         .operator("aten::mm_backward", start_us=0, duration_us=40, thread=2)

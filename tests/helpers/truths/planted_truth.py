@@ -27,7 +27,7 @@ It is needed because a few microseconds of a planted cause's host time are alway
 
 
 class Named(NamedTuple):
-    """One planted cause, and the answer of the analysis.
+    """A planted cause, its true cost, and the cost that `wait_causes` found.
 
     planted_ns    how long the other ranks wait because of the cause: the difference from a simulation without it
     charged_ns    the cost of the cause by definition, computed from the simulation

@@ -14,7 +14,7 @@ const ORIGIN = 1_795_209_476_000_000_000n;
 const clockOf = (lines) =>
   compared(recorded(ORIGIN + 500n, ORIGIN), { rank: 1, host: "node-1", half_width: 12_000, lines }, ORIGIN + 500n);
 
-test("a clock without lines adds only the difference of the origins", () => {
+test("if a clock has no lines, toAxis adds only the difference between the two origins", () => {
   const clock = recorded(ORIGIN + 500n, ORIGIN);
   assert.equal(toAxis(clock, 7), 507);
   assert.equal(fromAxis(clock, 507), 7);

@@ -1,4 +1,4 @@
-// The brush on the map, the text after a step to another event, and the names of new flags.
+// Tests of moving and resizing the map's brush, of the text shown after a step to another event, and of flag names.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";

@@ -115,7 +115,7 @@ def value_of(page: Page | Frame, script: str) -> Any:
 
     `evaluate` is not used, because it would wait for a frozen page without a limit.
     """
-    # The wait ends when the value is true in JavaScript. A list always is, so the result is put into a list.
+    # The wait ends when JavaScript treats the value as true. A list is always true, so the result is put into a list.
     wrapped = f"async () => [await ({script})()]"
     return page.wait_for_function(wrapped, timeout=PATIENCE_MS).json_value()[0]
 

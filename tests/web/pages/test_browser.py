@@ -259,7 +259,7 @@ def test_only_the_selected_rank_is_shown(small, browser) -> None:
 
 
 def test_selectors_and_controls_of_tables_change_page_and_address(small, browser) -> None:
-    """Selecting a rank or grouping with the mouse, or the next page with a key, changes both page and address."""
+    """Selecting a rank or a grouping with the mouse changes page and address; so does the key for the next page."""
     session, url = small
     with visit(browser, url + Selection("kernel_breakdown", run=session.runs[0].id).query()) as seen:
         page, frame = seen.page, seen.page.main_frame

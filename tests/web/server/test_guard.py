@@ -158,9 +158,9 @@ def test_a_link_on_another_site_works_after_a_reload() -> None:
     "brought", [{}, {**LINK, "HTTP_SEC_FETCH_SITE": "same-origin"}, {**LINK, "HTTP_SEC_FETCH_DEST": "iframe"}]
 )
 def test_a_request_without_token_does_not_reload_forever(brought) -> None:
-    """Requests without token and cookie get no page that reloads itself, unless they come from a link on another site.
+    """If a request has no token and no cookie, it gets a self-reloading page only if a link on another site led to it.
 
-    A reload would not add the cookie to these requests, so the page would reload forever.
+    For other requests, a reload would not add the cookie, so the page would reload forever.
     """
     assert b"refresh" not in ask(guarded("secret"), **brought)[2]
 

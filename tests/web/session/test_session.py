@@ -114,7 +114,7 @@ def test_links_do_not_lead_out_of_the_served_folder(tmp_path) -> None:
 
 
 def test_a_run_of_links_out_of_the_served_folder_is_an_error(tmp_path) -> None:
-    """If all files of a run are links out of the served folder, the error says so."""
+    """If all files of a run are links to files outside the served folder, the error says so."""
     files = gpu_job().write(tmp_path / "elsewhere")
     (tmp_path / "served").mkdir()
     for file in files:

@@ -123,7 +123,7 @@ def test_the_overview_of_a_cpu_job_shows_its_cpu_side(client, cpu) -> None:
 
 
 def test_a_table_returns_its_rows_sorted_searched_and_grouped(client, gpu) -> None:
-    """The grid can request the rows of a table as they are, sorted, searched or grouped."""
+    """The grid can request the rows of a table unchanged, or sorted, searched or grouped."""
     query, name = f"?view=kernel_breakdown&{gpu}", "kernel_breakdown.1"
     whole = client.rows(query, name, {"startRow": 0, "endRow": 100})
     assert [row["total_ns"] for row in whole["rowData"]] == ["140 µs", "40 µs", "10 µs"]

@@ -35,7 +35,7 @@ def client(tmp_path_factory) -> WebClient:
 
 @pytest.fixture(scope="module")
 def questions(client) -> list[dict[str, Any]]:
-    """Record the callback requests of a page: for the shell, a part, rows and a grouped table."""
+    """Return the callback requests for a page, a part of a page, the rows of a table, and a grouped table."""
     asked: list[dict[str, Any]] = []
     send = client.http.post
 
@@ -85,7 +85,7 @@ def test_no_body_causes_a_server_error(client, questions, caplog) -> None:
 
 
 def test_valid_requests_are_answered(client, questions) -> None:
-    """The unchanged requests of a page get status 200 or 204."""
+    """The requests that a page really sends get status 200 or 204."""
     assert len(questions) >= 4
     for question in questions:
         assert client.http.post(CALLBACK, json=question).status_code in {200, 204}

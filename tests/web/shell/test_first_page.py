@@ -218,7 +218,7 @@ def test_the_page_appears_without_referer(url, browser, referer) -> None:
 @pytest.mark.browser
 @pytest.mark.timeout(300)
 def test_a_run_selected_before_the_address_names_one_is_shown(tmp_path, browser) -> None:
-    """If the address names no run, a run that the user selects replaces the default, which is the first run."""
+    """If the address names no run, the page shows the first run until the user selects another."""
     for name in ("first", "second"):
         gpu_job().write(tmp_path / name)
     session = Session([tmp_path])

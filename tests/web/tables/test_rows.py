@@ -39,7 +39,7 @@ ROWS = st.lists(
 
 
 def rows_of(frame: pl.DataFrame = KERNELS) -> Rows:
-    """Return the rows of a table with this frame."""
+    """Return the `Rows` of a table page that shows this data frame."""
     return Rows(Table("kernels", frame, "total_ns"))
 
 
@@ -93,7 +93,7 @@ def test_a_cell_has_the_text_of_the_terminal_and_the_exact_value() -> None:
     ],
 )
 def test_any_request_returns_rows(raw) -> None:
-    """A request with an invalid range, column or search gets an answer, with no more than the table's five rows."""
+    """An invalid range, column or search raises no error; the answer has at most the five rows of the table."""
     texts, count = rows_of().answer(Request.from_grid(raw, {"not": "a text"}))
     assert count == 5
     assert len(texts) <= 5

@@ -116,7 +116,7 @@ def test_rows_are_moved_with_the_mouse(url, browser) -> None:
 
 @pytest.mark.slow
 def test_the_late_rank_comes_first(tmp_path, browser, monkeypatch) -> None:
-    """At first, two of ten ranks are drawn; the late rank 7 and a typical rank are then added above, with reasons."""
+    """At first, two of ten ranks are drawn; then the late rank 7 and a typical rank appear above them, with reasons."""
     write_job(tmp_path, ranks=10, steps=2, ranks_per_host=10, straggler_rank=7)
     monkeypatch.setattr(routes, "MOST_RANKS", 2)
     with serving(tmp_path) as address, visit(browser, address) as seen:

@@ -12,7 +12,7 @@ pub struct Chains {
     pub edges: Vec<u32>,
     /// The edges of chain `i` are `edges[first[i]..first[i + 1]]`.
     pub first: Vec<i64>,
-    /// For each chain, the earlier chain from which it branches off; [`NO_ROW`] if it does not branch off.
+    /// For each chain, the earlier chain from which it branches off; [`NO_ROW`] for a chain that does not branch off.
     pub parent: Vec<i64>,
     /// The node where each chain begins.
     pub origin: Vec<u32>,

@@ -46,9 +46,9 @@ impl ThreadEdges {
 
 /// How other threads work for the main thread.
 ///
-/// The starts and ends of the main thread's ranges divide its time into segments. Every other lane has pauses: each gap
-/// between its ranges that continues into a later segment, and the time after its last range. The edges along a lane
-/// treat the time between two pauses as uninterrupted work.
+/// The starts and ends of the main thread's ranges divide its time into segments. A pause of another lane is a gap
+/// between its ranges during which a segment ends, or the time after its last range. The edges along a lane treat the
+/// time between two pauses as uninterrupted work.
 pub struct HandOvers<'a> {
     ranges: Ranges<'a>,
     points: Points<'a>,
@@ -57,15 +57,15 @@ pub struct HandOvers<'a> {
     segments: Segments,
     /// For each point, whether a pause of its lane begins there; always false on the main thread's lane.
     ends: Vec<bool>,
-    /// For each segment, whether the main thread waits for other lanes in it.
+    /// For each segment, whether the main thread waits for other lanes during the segment.
     waits: Vec<bool>,
 }
 
 impl<'a> HandOvers<'a> {
     /// Find where other lanes work for the main thread.
     ///
-    /// The main thread waits in a segment if a pause of another lane begins there, and if other lanes are busy for at
-    /// least half of the segment. If the segment is in a waiting range of the main thread, even a short busy time is
+    /// The main thread waits in a segment if a pause of another lane begins in the segment and the other lanes are busy
+    /// for at least half of it. If the segment is in a waiting range of the main thread, even a short busy time is
     /// enough. What the main thread does in the segment determines whose busy time is added up:
     ///
     /// - in a gap or a waiting range: that of all other lanes,
@@ -145,8 +145,8 @@ impl<'a> HandOvers<'a> {
         edges
     }
 
-    /// For each point, whether an asynchronous range ends there and the main thread waited for its end. The main
-    /// thread recorded such a range on a separate lane and started it in an earlier segment.
+    /// For each point, whether it is the end of an asynchronous range for which the main thread waited. The main thread
+    /// started such a range in an earlier segment; the range has a separate lane.
     fn awaited_later(&self) -> Vec<bool> {
         let mut awaited = vec![false; self.lanes.len()];
         for at in (0..self.lanes.len()).filter(|&at| self.ends[at]) {

@@ -37,7 +37,7 @@ pub struct Ranges<'a> {
 pub struct Points<'a> {
     /// The activity that starts or ends at each point; -1 for the first and the last point.
     pub activity: &'a [i64],
-    /// Whether the activity starts at the point.
+    /// Whether each point is the start of its activity.
     pub is_start: &'a [bool],
     /// The time of each point.
     pub time: &'a [i64],

@@ -43,7 +43,7 @@ impl Lanes {
     }
 }
 
-/// The points of ranges, sorted by lane.
+/// The points at which a range starts or ends, sorted by the lane of the range.
 fn by_lane(points: &Points<'_>, ranges: &Ranges<'_>) -> Vec<u32> {
     let (mut nodes, mut lanes) = (Vec::new(), Vec::new());
     for (node, &activity) in points.activity.iter().enumerate() {
@@ -62,7 +62,7 @@ fn by_lane(points: &Points<'_>, ranges: &Ranges<'_>) -> Vec<u32> {
 pub(super) struct Segments {
     /// The first point of the window, the points that separate segments, and the last point of the window.
     pub(super) node: Vec<u32>,
-    /// The times of these points; only the last one is replaced by the time at which the window ends on the host.
+    /// The times of the points in `node`, except that the last time is the end of the window on the host.
     pub(super) time: Vec<i64>,
     /// The innermost range of the main thread in each segment; -1 in gaps.
     pub(super) owner: Vec<i64>,

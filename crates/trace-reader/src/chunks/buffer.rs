@@ -5,7 +5,7 @@ use std::ops::Deref;
 /// A vector of bytes that keeps its initialised memory when it is cleared.
 #[derive(Debug, Default)]
 pub(crate) struct Buffer {
-    /// The bytes, followed by initialised memory for more bytes.
+    /// The content, which has `length` bytes, followed by initialised memory for more content.
     all: Vec<u8>,
     length: usize,
 }

@@ -144,7 +144,7 @@ impl<'a> Sequencer<'a> {
                     let rows = read_chunk(&text[at..], chunk);
                     let outcome = rows.outcome;
                     self.store(rows)?;
-                    // If the event is longer than allowed, do not wait for its end.
+                    // If the event is longer than allowed, leave it out instead of waiting for its end.
                     end = if matches!(outcome, Outcome::Cut(_)) { End::OfPatience } else { open };
                     self.after(outcome, text, at, offset)
                 }

@@ -120,7 +120,7 @@ pub(crate) struct Head<'a> {
     pub(crate) text: &'a [u8],
     /// Offset of the first byte of `text`.
     pub(crate) offset: u64,
-    /// Whether to decide without more text, because the input has ended or `text` has reached the limit on its size.
+    /// Whether `text` will not grow, because the input has ended or `text` has reached the limit on its size.
     pub(crate) is_all: bool,
 }
 

@@ -51,7 +51,7 @@ impl Tail {
         self.in_object
     }
 
-    /// Read `text`, which begins at `offset`; with `is_all`, the file ends with this text.
+    /// Read `text`, which begins at `offset` of the file. If `is_all` is true, the file ends with this text.
     pub(crate) fn read(
         &mut self,
         text: &[u8],

@@ -46,8 +46,8 @@ use Table::{
     OperatorSources, Operators, PythonFrames, RuntimeCalls, Synchronisations, Xpu,
 };
 
-/// Key, rows, table and column of each known arg. If a key was spelled differently in different years, all its
-/// spellings share a column.
+/// Each known arg: its key, the rows that may have it, and the table and column that store it. If a key was spelled
+/// differently in different years, all its spellings share a column.
 const COLUMNS: &[(&str, On, Table, &str)] = &[
     ("correlation", Any, Events, "correlation"),
     ("External id", Any, Events, "external_id"),
@@ -225,7 +225,7 @@ const METADATA: &[(&str, &str)] = &[("name", "value"), ("labels", "value"), ("so
 
 type Targets = FxHashMap<&'static [u8], Target>;
 
-/// The destinations of the args of one kind of row, by key.
+/// Where each arg of one kind of row is stored, by the arg's key.
 pub(crate) struct Args(Targets);
 
 impl Args {

@@ -8,7 +8,8 @@
 
 use crate::json::Raw;
 
-/// Limit on the steps of a tree: if the events have no common layout, storing more steps does not help.
+/// Limit on the number of steps in a tree. A tree reaches it only if the events have no common layout; more steps would
+/// not help then.
 const MOST_STEPS: usize = 1 << 10;
 /// Limit on the number of alternative steps after one step; each alternative costs a comparison.
 const MOST_NEXT: usize = 12;
@@ -24,7 +25,7 @@ const ROOT: u16 = 1;
 
 type Words = [u64; HEAD_BYTES / 8];
 
-/// A key of an object with its meaning, or the end of the object.
+/// Either a key of an object and the meaning of this key, or the end of the object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Member<'a, M> {
     pub(super) key: &'a [u8],
@@ -42,7 +43,7 @@ struct Step<'a, M> {
     member: Member<'a, M>,
     /// The first step that can follow this one.
     first_next: u16,
-    /// The next alternative to this step: another step that can follow the same previous step.
+    /// The step to try next if this one does not match; both can follow the same previous step.
     sibling: u16,
     /// For each kind of object that can be nested after this step, the number of the root step of that object's layout.
     inner: [u16; INNER_KINDS],
@@ -153,7 +154,7 @@ impl<'a, M: Copy> Layout<'a, M> {
         added
     }
 
-    /// Store a step and return its number; `LOST` if there are too many.
+    /// Store a step and return its number; return `LOST` if [`MOST_STEPS`] steps are already stored.
     fn push(&mut self, text: &'a [u8], member: Member<'a, M>) -> u16 {
         if self.steps.len() >= MOST_STEPS {
             return LOST;

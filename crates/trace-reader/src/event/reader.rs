@@ -114,7 +114,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Note a finding in the current event. The finding counts only if this attempt to read the event is kept.
+    /// Record a fault of the current event. It is reported only if this attempt to read the event is kept.
     #[cold]
     pub(super) fn note(&mut self, fault: Fault, at: usize) {
         self.remark_loss(fault, at, Lost::default());
@@ -125,7 +125,7 @@ impl<'a> Reader<'a> {
         self.notes.push(Remark { fault, at, lost });
     }
 
-    /// Note a finding that no longer depends on an attempt to read an event, and count it at once.
+    /// Count a finding at once, so that a later failed attempt to read an event does not discard it.
     #[cold]
     pub(super) fn remark_now(&mut self, fault: Fault, at: usize) {
         self.note(fault, at);

@@ -56,8 +56,8 @@ impl<R: BufRead> Stream<R> for Frame<R> {
         Ok(count)
     }
 
-    /// The decoded data that the decoder has not returned yet, because later blocks may repeat parts of it. Feeding it
-    /// an empty last block with an empty checksum makes the decoder return this data
+    /// The decoded data that the decoder has not returned yet, because later blocks may repeat parts of it. To get
+    /// this data, give the decoder an empty last block with an empty checksum
     /// (<https://www.rfc-editor.org/rfc/rfc8878#section-3.1.1.2>).
     fn left(&mut self) -> Vec<u8> {
         if !self.is_begun || self.decoder.is_finished() {

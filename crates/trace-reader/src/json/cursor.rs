@@ -303,10 +303,10 @@ pub(crate) fn is_plain_number(text: &[u8]) -> bool {
 const ENDS_WORD: u8 = 1;
 /// Quotes and brackets, the only bytes that matter when an array or object is skipped.
 const NESTS: u8 = 2;
-/// The bits that hold the oddity of a byte in a number: 0 for a digit, 4 for a point and 8 for any other byte. The sum
-/// over a word is 0 or 4 only if the word consists of digits and at most one point.
+/// The bits of a role that classify a byte of a word: 0 for a digit, 4 for a point and 8 for any other byte. The
+/// values of a word's bytes add up to 0 or 4 only if the word consists of digits and at most one point.
 const ODDITY: u8 = 4 | 8;
-/// The sum of the oddities in a word that consists of digits and one point.
+/// The sum of the [`ODDITY`] values in a word that consists of digits and one point.
 const POINT: usize = 4;
 
 /// The role of each byte. Looking it up in this table is faster than comparing the byte with many others.
@@ -344,7 +344,7 @@ mod tests {
         assert_eq!(Cursor::new(b"[1, 2", 0).value(), Err(Broken::EndOfInput));
     }
 
-    /// A guessed string ends where the object can continue, not at its first quote.
+    /// A string that contains unescaped quotes ends at the first quote after which the object can continue.
     #[test]
     fn guessed_quotes() {
         let mut cursor = Cursor::new(br#"my "q" name", "pid": 1}"#, 0);

@@ -16,7 +16,7 @@ const MOST_BYTES_BEFORE_PHASE: usize = 1 << 10;
 const FIRST_KEYS: [&[u8]; 11] =
     [b"ph", b"name", b"cat", b"pid", b"tid", b"ts", b"dur", b"args", b"id", b"bp", b"s"];
 
-/// The beginning of the last likely event that follows another object; the text can be cut there.
+/// The position of the last brace that follows another object and seems to begin an event; the text can be cut there.
 pub(crate) fn last_cut(text: &[u8]) -> Option<usize> {
     memrchr_iter(b'{', text).find(|&at| follows_object(text, at) && begins_event(text, at))
 }
@@ -27,7 +27,7 @@ pub(crate) fn next_event(text: &[u8], from: usize) -> Option<usize> {
     memchr_iter(b'{', rest).map(|at| from + at).find(|&at| is_element(text, at) && begins_event(text, at))
 }
 
-/// Whether the text contains the likely beginning of an event.
+/// Whether an event probably begins in the text.
 pub(crate) fn holds_event(text: &[u8]) -> bool {
     memchr_iter(b'{', text).any(|at| begins_event(text, at))
 }
@@ -70,7 +70,7 @@ pub(crate) fn is_event(text: &[u8], at: usize) -> bool {
     }
 }
 
-/// The beginning of the next event with a phase, at `from` or later.
+/// The position of the opening brace of the next event that has a phase and begins at `from` or later.
 pub(crate) fn next_sure_event(text: &[u8], from: usize) -> Option<usize> {
     let rest = text.get(from..)?;
     memchr_iter(b'{', rest).map(|at| from + at).find(|&at| is_element(text, at) && is_event(text, at))

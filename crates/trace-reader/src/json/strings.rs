@@ -40,7 +40,7 @@ pub(crate) fn decoded(raw: &[u8]) -> (Cow<'_, str>, Blemishes) {
     (Cow::Owned(String::from_utf8_lossy(&bytes).into_owned()), blemishes)
 }
 
-/// The text as it is, for a string without escapes or for a value that is not a string.
+/// The raw bytes as text, with escapes left undecoded, and the faults of this text.
 pub(crate) fn without_unescaping(raw: &[u8]) -> (Cow<'_, str>, Blemishes) {
     let blemishes = Blemishes {
         invalid_utf8: std::str::from_utf8(raw).is_err(),

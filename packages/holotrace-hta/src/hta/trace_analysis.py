@@ -60,7 +60,7 @@ class TraceAnalysis(PluginViews):
 
     @property
     def _trace(self) -> holotrace.Trace:
-        """The trace that analyses read: `t`, including the changes that scripts made to its frames."""
+        """The trace that analyses read: the trace of `t`, with all changes that scripts made to the frames of `t`."""
         return self.t.trace
 
     def get_profiler_steps(self) -> list[int]:

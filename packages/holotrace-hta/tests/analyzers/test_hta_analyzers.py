@@ -34,7 +34,7 @@ def test_the_rank_whose_kernel_starts_last_is_counted(name) -> None:
 
 
 def test_ties_are_all_counted() -> None:
-    """If two ranks start last at the same time, both are counted."""
+    """If two ranks start at the same time and no rank starts later, both are counted."""
     assert scores([(0, 1, 7, "ncclKernel_A", 5, 9), (1, 1, 7, "ncclKernel_A", 5, 8)]) == {0: 1, 1: 1}
 
 

@@ -74,7 +74,7 @@ def test_each_event_is_a_bar_in_its_row(view) -> None:
 
 
 def test_ranks_traces_threads_and_depths_have_separate_rows(view) -> None:
-    """Each rank and depth has its own row; settings control whether each trace, thread and stream has one."""
+    """Ranks and depths get separate rows; settings control whether traces, threads and streams do too."""
     frame = view.get_trace(0)
     both = pd.concat([frame.assign(rank=rank, trace="new", depth=rank) for rank in (0, 3)])
     rows = prepare_timeline_events(both, symbol_table=view.symbol_table)["task"].unique().tolist()

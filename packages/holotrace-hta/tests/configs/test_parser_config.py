@@ -29,7 +29,7 @@ def names(config: ParserConfig) -> list[str]:
 
 
 def test_the_lists_of_args_equal_htas(goldens) -> None:
-    """The available args equal HTA's, and have the same order, columns, names in the file, types and defaults."""
+    """The available args are those of HTA, with the same order, columns, names in the file, types and defaults."""
     theirs = json.loads((goldens / "hta" / "_misc" / "parser_config.json").read_text(encoding="utf-8"))
     available = ParserConfig.get_all_available_args()
     assert {
@@ -69,7 +69,7 @@ def test_setting_the_columns_to_themselves_changes_nothing() -> None:
 
 
 def test_columns_can_be_selected_by_name() -> None:
-    """The constructor and `set_args_selector` select columns by name; HTA's constructor ignores the selection.
+    """The constructor and `set_args_selector` select columns by name; HTA's constructor ignores the selected names.
 
     Unknown names raise errors.
     """

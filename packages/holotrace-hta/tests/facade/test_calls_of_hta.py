@@ -57,7 +57,7 @@ slow_where_repeating = [
 ]
 
 NOT_OFFERED = {
-    r"_env": "the versions that HTA ran with, not a call",
+    r"_env": "this entry records the versions that HTA ran with; it is not a call",
     r"critical_path_analysis\..*": "tests/facade/graphs/test_critical_path_goldens.py makes this call",
     r"call_graph_legacy": "HTA has two call graphs; CALLS builds the newer one",
 }
@@ -205,7 +205,7 @@ Pair = tuple[LabeledTrace, LabeledTrace]
 
 
 def compared(device: DeviceType, *, short: bool) -> Callable[[Pair], object]:
-    """Return a function that compares two traces for a device, by short or long names."""
+    """Return a function that compares the events of two traces on one type of device, by short or long names."""
     return lambda pair: TraceDiff.compare_traces(*pair, device_type=device, use_short_name=short)
 
 
@@ -260,7 +260,7 @@ def test_calls_that_compare_traces_answer_as_in_hta(real_traces, goldens) -> Non
 
 
 def calls_of(folder: Path) -> dict[str, str]:
-    """Return {call: status} of a folder."""
+    """Return {call: status} for the recorded calls in a folder."""
     (path,) = folder.glob("_calls.json*")
     text = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
     return {call: answer["status"] for call, answer in json.loads(text).items()}
@@ -268,7 +268,7 @@ def calls_of(folder: Path) -> dict[str, str]:
 
 @cache
 def opened(real_traces: Path, name: str, *, keep_last: bool) -> TraceAnalysis:
-    """Open a trace once for all its calls."""
+    """Open a trace; all calls that are tested on this trace share it."""
     files = {rank: str(next(real_traces.glob(pattern))) for rank, pattern in FILES[name].items()}
     return TraceAnalysis(files, include_last_profiler_step=keep_last)
 

@@ -33,7 +33,7 @@ ABSENT = {
     r"hta\.configs\.default_event_args\..*": "the list of args is Python, not YAML",
     r"hta\.configs\.default_values\.(DF_SYMBOL_COLUMNS|IS_DEBUG_ENABLED|MAX_.*)": "internal",
     r"hta\.configs\.parser_config\.parse_event_args_yaml": "not used in HTA either",
-    r"hta\.utils\.test_utils\..*": "for HTA's own tests; holotrace.testing builds traces",
+    r"hta\.utils\.test_utils\..*": "only HTA's own tests use it; to build traces, use holotrace.testing",
     r"hta\.utils\.validate_trace\.get_expected_arguments": "internal",
     r"hta\.analyzers\.critical_path_analysis\.CPGraph\.(adj|degree|(in|out)_degree|(in|out)_edges|name|pred|succ)": "attributes "
     "of the networkx graph, which is created on first use",
@@ -130,7 +130,7 @@ def test_an_enumeration_has_htas_members(module, name, members) -> None:
 
 
 def test_absent_names_are_absent() -> None:
-    """Names listed as absent do not exist, and every pattern matches a name of HTA."""
+    """Names that match a pattern in `ABSENT` do not exist here, and every pattern matches a name of HTA."""
     full_names = [f"{module}.{name}" for module, name, _ in expected()]
     unused = [pattern for pattern in ABSENT if not any(re.match(rf"{pattern}(\.|$)", name) for name in full_names)]
     assert unused == []

@@ -31,14 +31,14 @@ _INTERVAL_COUNT = 16
 """Bounds are computed at the ends of this many equal time intervals, and interpolated in between."""
 
 _BUCKET_COUNT = 2 * _INTERVAL_COUNT
-"""Time is divided into this many buckets; only the tightest inequality of each clock in each bucket is used."""
+"""Time is divided into this many buckets. In each bucket, only the tightest inequality of each clock is used."""
 
 _SMALLEST_GAIN_NS = 1.0
 _MORE_ROUNDS = 40
 
 
 class Marks(NamedTuple):
-    """Starts, or ends, of participants in operations; sorted by operation.
+    """Either the starts or the ends of the participants in all operations; sorted by operation.
 
     operation  int64    from 0
     clock      int64    from 0
@@ -118,7 +118,7 @@ def clock_bounds(starts: Marks, ends: Marks, limits: Slopes, *, reference: int =
 
 
 class _State(NamedTuple):
-    """The bounds after a round: upper bounds on z and -z, and bounds on d."""
+    """The bounds found so far: for each clock, upper bounds on z and -z at each knot, and bounds on d."""
 
     knots: Float64Array
     of_z: Float64Array
@@ -159,7 +159,7 @@ def _largest_gain(before: _State, after: _State) -> float:
 
 
 class _Points(NamedTuple):
-    """Upper bounds on z, or upper bounds on -z, which bound z from below.
+    """Upper bounds on z or, in place of lower bounds on z, upper bounds on -z.
 
     There is one point per clock and bucket; its value is infinite if the bucket is empty.
     """

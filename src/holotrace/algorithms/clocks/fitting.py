@@ -35,10 +35,10 @@ class FittedClocks(NamedTuple):
 
     lines          map each clock roughly to the reference clock; `bounds` and `estimate` describe the remaining
                    difference z
-    bounds         on z
-    estimate       float64 [clocks, knots]  of z
-    slope          float64 [clocks]  of the estimate
-    is_known       bool [clocks]  bounded on both sides, without contradiction
+    bounds         lower and upper bounds on z
+    estimate       float64 [clocks, knots]  estimate of z
+    slope          float64 [clocks]  slope of the estimate
+    is_known       bool [clocks]  whether z is bounded on both sides, without contradiction
     closure_error  the largest median error between two clocks whose edge closes a cycle; None without a cycle
     """
 
@@ -64,7 +64,7 @@ class FittedClocks(NamedTuple):
         return Correction(*(self.lines.rate * (1 + slope) - 1 + unknown for slope in slopes))
 
     def estimated(self, clock: Int64Array, mapped: Float64Array) -> Float64Array:
-        """Return the value to add to mapped[i], a time of clock[i] that `lines` has mapped to the reference clock."""
+        """Return the estimated correction of mapped[i], a time of clock[i] after mapping by `lines`."""
         knots = self.bounds.knots
         position = np.clip((mapped - knots[0]) / (knots[1] - knots[0]), 0, len(knots) - 1)
         knot = np.minimum(np.nan_to_num(position).astype(np.int64), len(knots) - 2)

@@ -1,6 +1,6 @@
 """Find clocks that jump, and operations that are matched wrongly.
 
-If no single line fits a clock, its time is divided into segments, each with its own line. Later steps treat each
+If no single line fits a clock, the recording is divided into segments, each with its own line. Later steps treat each
 segment as a separate clock. If only a few operations contradict a line that fits the operations before and after them,
 these few are dropped.
 """
@@ -39,9 +39,9 @@ class Participants(NamedTuple):
 
     operation    int64    from 0, without gaps
     clock        int64    from 0
-    start        float64  the latest start of a process that other participants wait for; -inf if there is none
-    end          float64  the earliest end of a process that waits for other participants; inf if there is none
-    reading      float64  the earliest end of any process with this clock
+    start        float64  the latest start among the processes that other participants wait for; -inf if there is none
+    end          float64  the earliest end among the processes that wait for other participants; inf if there is none
+    reading      float64  the earliest end among all processes with this clock
     is_together  bool     whether all participants of the operation wait for each other
     """
 
@@ -98,11 +98,11 @@ def slope_limits(lines: Lines, largest_drift: float) -> Slopes:
 def segments(participants: Participants, graph: ClockGraph, reference: int, largest_drift: float) -> Int64Array:
     """Return the segment of each row; the segments of each clock are numbered from 0, in order of time.
 
-    Wrong matches are `DROPPED`, and operations that may be before or after a jump are `UNDECIDED`.
+    Rows of wrong matches are `DROPPED`. Rows are `UNDECIDED` if it is unclear whether they precede or follow a jump.
 
     Clocks are examined in order of their distance from the reference. In each operation, a clock is compared with the
-    operation's hub (see `ClockGraph`). The hub's jumps are already known, so they are not mistaken for jumps of the
-    clock. The reference has one segment.
+    operation's hub (see `ClockGraph`). The hub's times are already corrected for its own jumps, so these are not
+    mistaken for jumps of the clock. The reference is assumed not to jump, so it has a single segment.
     """
     segment = np.full(len(participants.operation), DROPPED)
     start, end, reading = np.full((3, len(segment)), np.nan)
@@ -179,9 +179,9 @@ class _Pair(NamedTuple):
     def parts(self) -> Iterator[_Part]:
         """Divide the clock into segments.
 
-        Operations without a known hub (see `ClockGraph`) may come before or after all other operations. The first
-        segment is therefore extended to earlier times, and the last one to later times, each by the time between the
-        first and the last operation with a known hub.
+        Operations whose hub (see `ClockGraph`) is unknown may lie before the first or after the last operation whose
+        hub is known. The first segment is therefore extended to earlier times, and the last one to later times, each by
+        the time between the first and the last operation whose hub is known.
         """
         begin, count = 0, len(self.rows)
         length = float(np.ptp(self.parent.reading)) if count else 0.0
@@ -220,9 +220,10 @@ class _Pair(NamedTuple):
             dropped += wrong
 
     def _surely_before(self, fitting: Int64Array, end: int) -> Int64Array:
-        """Return the operations that are certainly before the jump at `end`; all of `fitting` if no jump follows.
+        """Return those of the operations `fitting` that are certainly before the jump at `end`.
 
-        After the last operation with `is_together`, an operation may already be after the jump.
+        After the last operation with `is_together`, an operation may already be after the jump. All of `fitting` are
+        returned if there is no jump, or if fewer than `_FEWEST_IN_SEGMENT` of them have `is_together`.
         """
         together = fitting[self.child.is_together[fitting]]
         is_unclear = end < len(self.rows) and len(together) >= _FEWEST_IN_SEGMENT
@@ -277,7 +278,7 @@ class _Pair(NamedTuple):
         return set(recent) if (np.abs(apart - middle) <= _EQUAL * abs(middle)).all() else set()
 
     def _contradictions(self, kept: Int64Array) -> Float64Array:
-        """Return, in ns, how far each operation contradicts the line that maps the clock to its parent.
+        """Return by how many ns each operation contradicts the line that maps times of the clock to its parent clock.
 
         Participants that wait for each other should end at the same time. For them, the result is how much the time
         between their ends differs from its median. Otherwise, the result is the time from the end of one participant to
@@ -326,7 +327,7 @@ class _Pair(NamedTuple):
         return not bounds.is_contradictory[1]
 
     def _both(self, kept: Int64Array) -> Participants:
-        """Return the rows of the parent (as clock 0) and of the child (as clock 1) in the operations `kept`."""
+        """Return, for each operation in `kept`, the rows of the parent (clock 0) and of the child (clock 1)."""
         parent, child = self.parent.rows(kept), self.child.rows(kept)
         return Participants(
             operation=np.repeat(np.arange(len(kept)), 2),

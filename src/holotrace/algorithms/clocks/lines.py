@@ -178,7 +178,11 @@ def adjusted(readings: Readings, graph: ClockGraph, reference: int, rate: Float6
 
 
 class _Usual(NamedTuple):
-    """A prior for the slope of each clock: the slope that makes its rate 1, and the weight, as a number of readings."""
+    """A prior for the slope of each clock.
+
+    slope   the slope that makes the clock's rate 1
+    weight  number of readings that influence the fit as much as the prior
+    """
 
     slope: Float64Array
     weight: float

@@ -41,7 +41,9 @@ class Arrived(NamedTuple):
 
 
 def pass_on(shares: Shares, node: Int64Array, label: Int64Array, amount: Int64Array) -> Arrived:
-    """Pass each `amount` on from its `node`; it keeps its `label`. Nodes are processed from the last to the first.
+    """Pass each amount on from its node to targets; all parts of the amount keep its label.
+
+    Nodes are processed from the last to the first.
 
     For each label, the final amounts add up exactly to the original amounts, because running sums are rounded instead
     of each part.

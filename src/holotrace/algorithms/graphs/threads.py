@@ -98,14 +98,14 @@ def thread_edges(ranges: Ranges, points: Points, main_lane: int, works_inside: _
     - In a call (`is_call`), the main thread does not wait.
     - In any other range, only the busy time of the lanes in `works_inside` is added up.
 
-    Edges along a lane have weight 0 during the main thread's waits, the pauses of other lanes, and ranges with
-    `is_waiting`.
+    An edge along a lane has weight 0 in three cases: the main thread waits, another lane pauses, or the edge is inside
+    a range with `is_waiting`.
 
     Args:
         ranges: the activities.
         points: their `sorted_points`.
         main_lane: the lane of the main thread.
-        works_inside: lanes that can work for the main thread even while it is in a range without `is_waiting`.
+        works_inside: lanes that the main thread may wait for even in a range whose `is_waiting` is false.
         host_end_ns: the end of the last segment.
     """
     of_points = (points.activity, points.is_start, points.time_ns)

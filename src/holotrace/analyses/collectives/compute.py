@@ -142,8 +142,9 @@ class Collectives(Result):
                                      unknown
         bus_bytes_per_s     float64  bus_bytes divided by the part of collective_ns in which data moves
 
-    per_fit         latency and bandwidth, fitted to the transfer times of messages of different sizes; one row per
-                    group and collective that has enough sizes:
+    per_fit         latency and bandwidth, fitted to the transfer times of messages of different sizes; one row for each
+                    group and collective with at least three sizes, of which the largest is at least four times the
+                    smallest:
 
         process_group, group_size, collective, instance_count, size_count,
         latency_ns, latency_low_ns, latency_high_ns, bus_bytes_per_s, low_bytes_per_s, high_bytes_per_s; a bandwidth is null

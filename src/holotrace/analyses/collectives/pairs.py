@@ -38,7 +38,7 @@ def per_pair(calls: pl.DataFrame, groups: pl.DataFrame) -> pl.DataFrame:
 
     A matched send and receive are one transfer, counted at the sender. In an all-to-all, each rank makes one transfer to every
     other rank that it sends data to. Such a transfer begins when the last rank of the group enters the all-to-all, and
-    ends when the first of sender and receiver leaves it:
+    ends when either its sender or its receiver leaves the all-to-all, whichever leaves first:
 
         transfer = earlier end of sender and receiver - last start of all ranks
 
@@ -154,7 +154,10 @@ def _exchanges(calls: pl.DataFrame, groups: pl.DataFrame) -> pl.DataFrame:
 
 
 def _divided(calls: pl.DataFrame, groups: pl.DataFrame) -> pl.DataFrame:
-    """Return the all-to-alls of known split sizes, with the lists `destination_rank` and `split` (sum: `total`)."""
+    """Return the all-to-alls whose splits are known, with the columns `destination_rank`, `split` and `total`.
+
+    The list `split` has the relative size of the part for each rank in the list `destination_rank`; `total` is its sum.
+    """
     members = groups.select("group", pl.col("ranks").alias("destination_rank"))
     size, listed = pl.col("group_size"), pl.col("in_splits")
     known = (

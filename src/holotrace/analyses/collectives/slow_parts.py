@@ -30,9 +30,9 @@ def slow_parts(instances: pl.DataFrame) -> pl.DataFrame:
     Groups are peers if they run the same collective with the same element type and message size, on the same number of
     ranks and hosts. Collectives of unknown element type, size or group size have no peers, because they may move
     different amounts of data. A group is slow if even the lower quartile of its transfer times is an outlier among its
-    peers (`holotrace.enrich.job.outliers`). To judge a host, take the lower quartile of the transfer times of each of
-    its groups that span several hosts, and then the lower quartile of these values: the host is slow if the result is
-    an outlier among the hosts.
+    peers (`holotrace.enrich.job.outliers`). For a host, the lower quartile is computed twice: over the transfer times of
+    each of its groups that span several hosts, and then over the results. The host is slow if the final value is an
+    outlier among the hosts.
 
     If a group has a slow host, the result names the host. Otherwise, if a slow group spans two hosts, the result names
     the link between them. In all other cases, it names the group.

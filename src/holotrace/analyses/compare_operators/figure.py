@@ -50,8 +50,8 @@ def _cut_places(places: Iterable[str]) -> dict[str, str]:
 def _own_times(tree: pl.DataFrame, lengths: list[int]) -> pl.DataFrame:
     """Return the self time of each path in both traces.
 
-    Rows of kind `pair`, from the plugin's comparison, have no self time; the total time of the innermost pairs is used
-    instead.
+    Rows of kind `pair` come from the plugin's comparison and have no self time. For these rows, the total time of the
+    innermost pairs is used instead.
     """
     is_phase, is_pair, is_kernel = (pl.col("kind") == kind for kind in ("phase", "pair", "kernel"))
     is_inner = pl.col("node").is_in(tree["parent"].implode())

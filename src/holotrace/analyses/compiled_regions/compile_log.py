@@ -133,7 +133,7 @@ def _lines(file: Location) -> Iterator[str]:
 
 
 def _records(lines: Iterable[str]) -> Iterator[tuple[dict[str, Any], list[str]]]:
-    """Yield the records that `_Collected` reads, with their payloads; skip damaged records."""
+    """Yield each record of a kind that `_Collected` needs, with its payload; skip damaged records."""
     record: dict[str, Any] | None = None
     payload: list[str] = []
     for line in lines:

@@ -109,7 +109,7 @@ class CompiledRegions(Result):
         compilation_ns     int64  host time spent compiling the region during the recording; null if no compilation
                                   was recorded
         compiled_function  str    such as `train.py(8): forward`; null without a log
-        recompile_reason   str    the failed guards of earlier versions; null without a log, and for first versions
+        recompile_reason   str    guards of earlier versions that failed; null without a log, and for a first version
 
     per_frame    one row per rank and frame that was called or compiled, sorted by rank, the most recompilations first:
 
@@ -120,7 +120,7 @@ class CompiledRegions(Result):
         compilation_count    int64  compilations during the recording; null if the recording does not name their frames
         compilation_ns       int64  host time of these compilations
         call_count           int64  calls of all regions of the frame
-        recompile_reason     str    why the frame was recompiled, one line per version; null without a log
+        recompile_reason     str    why the frame was recompiled, one line per recompilation; null without a log
 
     per_rank     one row per rank that used torch.compile:
 

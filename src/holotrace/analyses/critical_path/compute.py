@@ -61,7 +61,7 @@ class CriticalPath(Result):
         name             str    name of the event; `host gap` outside all events
         segment_count    int64
 
-    path       the longest segments of each rank, at most `segment_limit`, in time order:
+    path       the longest segments, at most `segment_limit` for each rank, in time order:
 
         rank         int32
         event_index  uint32  null outside all events
@@ -125,10 +125,10 @@ def critical_path(  # noqa: PLR0913 -- options by name
 ) -> CriticalPath | JobCriticalPath:
     """Find each rank's critical path in a window: the longest chain of activities, each waiting for the one before.
 
-    The window is a step, an annotation, a time range or the whole recording. It begins on the host. It ends on
-    the host or, if that is later, when the last device work launched in the window ends. Each nanosecond belongs to
-    exactly one class, so the times of the classes add up to the length of the window. By default, each rank is
-    analysed on its own.
+    The window is a step, an annotation, a time range or the whole recording. It begins when this range begins on the
+    host. It ends when the range ends on the host or, if that is later, when the last device work launched in the
+    window ends. Each nanosecond belongs to exactly one class, so the times of the classes add up to the length of the
+    window. By default, each rank is analysed on its own.
 
     Args:
         trace: the job.
@@ -305,8 +305,8 @@ _FINDINGS = (
         "according to the clocks of the trace, {contradictions} would end before beginning; the path counts the overlapping time only once",
     ),
 )
-"""Reasons why a path is less certain: each is a condition on rows of `per_rank`, and a sentence about the ranks that
-meet it."""
+"""Reasons why a path is less certain. Each consists of a condition on the rows of `per_rank` and a sentence about
+the ranks that meet the condition."""
 
 
 def _findings(per_rank: pl.DataFrame) -> tuple[str, ...]:

@@ -88,7 +88,7 @@ class _Partial(NamedTuple):
 def cupti_counters(trace: Trace, *, executor: Executor = IN_PROCESS) -> CuptiCounters:
     """Join the range profiler's measurements with the kernels' launches and the operators around the launches.
 
-    On each rank, the first of these rules that finds a launch for any range joins the ranges with their launches:
+    Each rank uses only the first of these rules that finds a launch for at least one range:
 
     1. A range belongs to the launch that has the same correlation number.
     2. If a kernel has as many launches as ranges, its n-th range belongs to its n-th launch.

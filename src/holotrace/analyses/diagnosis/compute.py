@@ -72,8 +72,8 @@ class Diagnosis(Result):
         finding         str      what happens, in a sentence
         advice          str      what to do about it
         stake_ns        int64    upper bound on the time per step that a fix can save, averaged over all ranks; null if
-                                 unknown. No time is counted in two findings, so the costs of all findings add up to
-                                 at most the length of the step
+                                 unknown. Each nanosecond is counted in at most one finding, so the costs of all
+                                 findings add up to at most the length of the step
         stake_error_ns  int64    half the range of stake_ns over the replayed steps; null if fewer than two steps
                                  were replayed
         stake_fraction  float64  0..1 of the mean step
@@ -158,7 +158,7 @@ def _plan(compares: Mapping[str, Callable[[], Plan[Any, Any]]]) -> Plan[dict[str
 
 
 def examination_plan() -> Plan[RankExamination, dict[int, RankExamination]]:
-    """Return a plan that examines each rank separately; `diagnosed` turns its results into a diagnosis."""
+    """Return a plan that examines each rank separately; `diagnosed` combines the examinations into a diagnosis."""
     return Plan(partial(examined, rules=RULES), dict)
 
 

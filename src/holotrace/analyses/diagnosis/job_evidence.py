@@ -47,7 +47,7 @@ class JobEvidence(EqualByContent):
 
     @property
     def waits_counted_once(self) -> dict[int, float]:
-        """For each rank, the time that its waits cover, divided by their total length; below 1 if waits overlap."""
+        """For each rank, the time that its waits cover, divided by the sum of their lengths; below 1 if waits overlap."""
         if "collectives" not in self.results:
             return {}
         waits = self.results["collectives"].per_call.filter(pl.col("wait_ns") > 0)

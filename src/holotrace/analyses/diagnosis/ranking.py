@@ -74,7 +74,8 @@ _MOST_NAMED = 4
 _MOST_OF_WAITING = 2
 """A case can be the cause of a rank's delay if it costs this rank at most this many times the length of the delay.
 
-A costlier case can be the cause only if it costs this rank at least twice the median cost on the other ranks.
+If it costs more, it can be the cause only if its cost is at least twice the median cost of the same cause on the other
+ranks.
 """
 
 _ABSORBED = 0.2
@@ -176,8 +177,8 @@ def _job_cases(evidence: JobEvidence, rules: Sequence[JobRule]) -> list[tuple[Jo
 def _job_groups(evidence: JobEvidence, found: Sequence[tuple[JobRule, JobCase]], last: Collection[int]) -> list[_Group]:
     """Return a group for each case, in the same order; `last` holds the indices of the cases that claim time last.
 
-    Together, the cases claim at most the exposed communication of each rank. The `else_ns` of a case, which
-    has no such limit, is then added to its cost.
+    Together, the cases claim at most the exposed communication of each rank. This limit does not
+    apply to the `else_ns` of a case, which is other time; it is added to the cost of the case.
     """
     left = evidence.exposed_ns
     groups: dict[int, _Group] = {}
@@ -233,7 +234,7 @@ def _elsewhere_ns(group: _Group, case: RankCase, rank_count: int) -> float:
 
 
 def _is_delay(late: _Group, rule: str, case: RankCase, elsewhere_ns: float) -> bool:
-    """Return whether this case of a rule makes a rank late.
+    """Return whether a case that a rule found on a late rank is the cause of the rank's delay.
 
     The case must name a line of code that delays the rank or, if lines were not recorded, have the same kind of cause
     as the delay. Its cost must also fit the delay: it must be at most twice the length of the delay, or at least twice
@@ -350,7 +351,7 @@ def _absorber(cases: Sequence[RankCase]) -> str | None:
 
 
 def _with_their_whole(kept: Sequence[tuple[_Group, dict[str, Any]]]) -> list[tuple[_Group, dict[str, Any]]]:
-    """Leave out findings that are part of a finding that was left out."""
+    """Drop each finding that is part of another finding if `kept` does not contain that other finding."""
     whole = {row["rule"] for _, row in kept if row["part_of"] is None}
     return [(group, row) for group, row in kept if row["part_of"] is None or row["part_of"] in whole]
 

@@ -25,7 +25,7 @@ NOTHING: Intervals = (np.empty(0, np.int64), np.empty(0, np.int64))
 
 
 def needs_nothing(_: object) -> None:
-    """Return None, because no input is missing.
+    """Return None: the rule needs no inputs, so none is missing.
 
     This is the default of `Rule.needs`. It is not a lambda, because lambdas cannot be pickled.
     """

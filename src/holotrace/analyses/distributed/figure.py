@@ -92,7 +92,7 @@ def plot_distributed(result: Distributed, *, step: int | None = None, theme: The
 
 
 def _mean_steps(result: Distributed) -> pl.DataFrame:
-    """Return the mean step of each rank under the column names of `per_step`."""
+    """Return `per_rank` with the column names of `per_step`, which lack the prefix `mean_`."""
     return result.per_rank.rename(lambda name: name.removeprefix("mean_"))
 
 

@@ -21,7 +21,7 @@ QUESTION = Analysis(
         ),
         (
             "known for",
-            "share of the kernel time in kernels with known launch shapes; the same value is assumed for all others",
+            "share of the kernel time in kernels with known launch shapes; their mean is assumed for all others",
         ),
         ("on tensor cores", "share of the kernel time in kernels that, by their names, use tensor or matrix cores"),
     ),

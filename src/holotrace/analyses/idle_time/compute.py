@@ -159,8 +159,8 @@ def _gaps(work: pl.DataFrame, keys: Sequence[str]) -> pl.DataFrame:
     `work` must be sorted by the key columns and by start time.
 
     Returns:
-        A row for each kernel, copy or memset: the key columns, its `start_ns`, and the length of the gap before the
-        launch (`host_wait`) and after it (`from_launch`), in ns. If there is no gap, both lengths are 0.
+        A row for each kernel, copy or memset: the key columns, its `start_ns`, and the two parts of the gap in ns:
+        `host_wait` before the launch and `from_launch` after the launch. If there is no gap, both are 0.
     """
     starts, launch_starts = work["start_ns"].to_numpy(), work["launch_start_ns"]
     first_rows = np.flatnonzero(work.select(pl.struct(keys).rle_id().diff().ne_missing(0)).to_series())

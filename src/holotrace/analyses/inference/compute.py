@@ -267,7 +267,7 @@ def _one_rank(rank_trace: RankTrace, *, device: str | None, patterns: tuple[str,
 
 
 def _output_tokens() -> pl.Expr:
-    """Return the number of tokens that a step returns: one per request if it only decodes without drafts, otherwise null."""
+    """Return a step's number of output tokens: one per request if it only decodes, without drafts; otherwise null."""
     requests = pl.col("decode_request_count")
     one_each = (pl.col("kind") == "decode") & (pl.col("decode_token_count") == requests) & ~pl.col("is_draft")
     return pl.when(one_each).then(requests).alias("output_token_count")

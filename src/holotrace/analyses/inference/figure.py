@@ -16,7 +16,7 @@ from holotrace.drawing.theme import Theme, empty_figure
 
 MOST_ROWS = 16
 _QUESTION = QUESTION.question
-_EXPLANATION = "The mean steady step of each kind and batch, over all ranks; time that fits several parts counts toward the first part in the legend"
+_EXPLANATION = "The mean steady step of each kind and batch, over all ranks; time that belongs to several parts counts only toward the first of them in the legend"
 _LOOKS = {
     "compute_bound_ns": ("compute-bound kernels", COMPUTATION),
     "memory_bound_ns": ("memory-bound kernels", MEMORY),
@@ -30,7 +30,7 @@ _LOOKS = {
 
 
 def plot_inference(result: Inference, *, theme: Theme = "light") -> go.Figure:
-    """Draw a bar for the mean step of each kind and batch or, if there are many batches, of each kind.
+    """Draw a bar for the mean step of each kind and batch; if there are many batches, draw one bar per kind.
 
     >>> import holotrace
     >>> from holotrace.testing import TraceBuilder

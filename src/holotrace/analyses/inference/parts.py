@@ -50,11 +50,11 @@ def parts_of_steps(
 def waits_for_launches(work: pl.DataFrame, unknown: Intervals) -> dict[str, Intervals]:
     """Return the intervals from launch to start of work, and those in which the cause of idle time is unknown.
 
-    The cause is unknown if the launch of the next work was not recorded, or if unrecorded work may run.
+    The cause is unknown if the launch of the next work was not recorded, or if unrecorded work may be running.
 
     Args:
         work: start_ns, end_ns and launch_start_ns (null if unknown) of all work of the rank, sorted by start.
-        unknown: intervals in which unrecorded work may run.
+        unknown: intervals in which unrecorded work may be running.
     """
     starts, ends = (work[name].to_numpy() for name in ("start_ns", "end_ns"))
     is_known = work["launch_start_ns"].is_not_null().to_numpy()
@@ -69,8 +69,8 @@ def waits_for_launches(work: pl.DataFrame, unknown: Intervals) -> dict[str, Inte
 def bounds(steps: pl.DataFrame) -> pl.Series:
     """Return what bounds each step: the bound of its largest part, or `unknown` if another part may be larger.
 
-    Another part may be larger if its time plus the time with an unknown bound exceeds the largest part. Steps of length 0 have
-    no bound.
+    The time without a known bound may belong to any part. If this time plus the second largest part exceeds the
+    largest part, the bound of the step is `unknown`. Steps of length 0 have no bound.
     """
     meaning = {bound: part for part, bound in PARTS.items() if bound is not None}
     times = steps.select(meaning.values()).to_numpy()

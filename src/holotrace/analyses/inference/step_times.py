@@ -61,7 +61,7 @@ def _spans(steps: pl.DataFrame, work: pl.DataFrame, earlier_ends: pl.Series) -> 
 
 
 def _earlier_ends(steps: pl.DataFrame, work: pl.DataFrame) -> pl.Series:
-    """Return, for each step, the end of all work that the host requested before it; null if there is no such work."""
+    """Return, for each step, the latest end of work that the host requested before the step; null if there is none."""
     by_launch = work.sort("asked_ns")
     ends = by_launch["end_ns"].cum_max()
     before = by_launch["asked_ns"].search_sorted(steps["start_ns"], side="left").cast(pl.Int64) - 1

@@ -246,7 +246,7 @@ def _per_call(rank_trace: RankTrace, launched: pl.DataFrame) -> pl.DataFrame:
 
 
 def _lengths(launched: pl.DataFrame, measure: str) -> pl.DataFrame:
-    """Count the costly launches of one kind in bins; `_LENGTH` names the column whose values are binned."""
+    """Return a histogram of the costly launches of one kind, over the values of the column that `_LENGTH` names."""
     lengths = launched.filter(measure)[_LENGTH[measure]].to_numpy()
     counts = np.bincount(np.searchsorted(_EDGES, lengths, side="right") - 1)[: len(_EDGES) - 1]
     filled = np.flatnonzero(counts)

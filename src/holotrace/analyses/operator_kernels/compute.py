@@ -49,7 +49,7 @@ class OperatorKernels(Result):
         rank                   int32
         operator               str      forward operator; an operator that belongs to no forward operator gets its own row
         module                 str      innermost nn.Module around the operator, for example `Linear_3`; null if unknown
-        forward_kernel_count   int64    kernels launched in the operator, outside inner forward operators
+        forward_kernel_count   int64    kernels launched in the operator, but not in forward operators inside it
         forward_kernel_ns      int64
         backward_kernel_count  int64    kernels launched in its backward operator
         backward_kernel_ns     int64

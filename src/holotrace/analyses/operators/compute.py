@@ -76,8 +76,8 @@ class Operators(Result):
 
         input_shape                 str      JSON, such as `[[32, 64], []]`; null if not recorded
 
-    per_call_stack  one row per rank, operator, input shapes and call stack, with the same columns except the two busy
-                    times, and
+    per_call_stack  one row per rank, operator, input shapes and call stack, with the same columns except
+                    device_total_busy_ns and device_self_busy_ns, and
 
         input_shape                 str
         call_stack                  str      frames joined by `;`, the innermost first
@@ -191,7 +191,7 @@ def _owned_work(rank_trace: RankTrace, attribution: Attribution) -> pl.DataFrame
 
 
 def _operators_around(nodes: pl.DataFrame, work: pl.DataFrame) -> tuple[_Rows, _Rows]:
-    """Pair each row of `work` with every node around its launch that counts as an operator, in the order of `work`."""
+    """Pair each row of `work` with all nodes that contain its launch and have `is_counted`, in the order of `work`."""
     parent, is_counted = nodes["parent"].to_numpy(), nodes["is_counted"].to_numpy()
     rows, at = np.arange(work.height), itself_or_above(parent, is_counted, work["node"].to_numpy())
     all_rows, all_nodes = [np.empty(0, np.int64)], [np.empty(0, np.int64)]

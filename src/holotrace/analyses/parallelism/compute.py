@@ -117,7 +117,7 @@ class Parallelism(Result):
         expert_count        int64    largest number of experts in one product
         computed_imbalance  float64  computed_tokens divided by the group's mean
 
-    findings         ambiguous axes, uneven experts, and missing data
+    findings         ambiguous axes, experts that get uneven numbers of tokens, and missing data
 
     >>> import holotrace
     >>> from holotrace.testing import small_job

@@ -93,9 +93,9 @@ def _to_experts() -> pl.Expr:
     """Return the tokens that a rank's experts receive, divided by the mean over the ranks of its group.
 
     A recording may begin while the tokens are at the experts. Its first all-to-all then sends tokens back, so
-    `is_way_back` then marks the calls that send tokens to the experts, not those that send them back. The numbers of
-    tokens show which case applies: on the way back, all ranks receive about the same number, so the direction in which
-    the ranks differ more is the way to the experts.
+    `is_way_back` then marks the calls that send tokens to the experts, not those that send them back. This function
+    therefore decides by the numbers of tokens. On the way back, all ranks receive about the same number, so the way to
+    the experts is the direction in which the ranks' numbers differ more.
     """
     there, back = pl.col("there"), pl.col("back")
     is_there = there.max().over("process_group") >= back.max().over("process_group")

@@ -9,7 +9,7 @@ from holotrace.questions.tables import View
 
 
 def exposed_by_axis(result: Parallelism) -> pl.DataFrame:
-    """Return the exposed waiting and transfer of each rank and axis."""
+    """Return the exposed waiting time and transfer time of each rank on each axis."""
     return result.per_axis
 
 

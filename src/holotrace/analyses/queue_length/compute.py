@@ -62,7 +62,7 @@ class QueueLength(Result):
         full_ns                                    int64    time in which at least `full_length` launches wait
         full_fraction                              float64  0..1, full_ns / window_ns
 
-    change_weighted  the same statistics without weights, over the lengths after each change, as in HTA:
+    change_weighted  statistics in which the length after each change counts once, as in HTA:
 
         rank, device, stream                       as above
         change_count, min_length, max_length       int64

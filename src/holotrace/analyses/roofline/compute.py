@@ -55,8 +55,8 @@ class Roofline(Result):
         flops_per_s        float64
         moved_bytes_per_s  float64
         flops_per_byte     float64  intensity
-        bound              str      compute or memory, whichever takes longer at peak rates; null if the bytes are
-                                    unknown or, for matrix products, the FLOPs
+        bound              str      compute or memory, whichever takes longer at peak rates; null if bytes_moved is
+                                    unknown, or if the operator is a matrix product and its flops are unknown
         floor_ns           int64    lower bound of busy_ns at the peak rates of the device
         roofline_fraction  float64  floor_ns / busy_ns; above 1 only if `contradiction` is set
         gap_ns             int64    busy_ns - floor_ns
@@ -77,7 +77,7 @@ class Roofline(Result):
         step            int64
         step_ns         int64    length of the step, including the device work that the step launched
         model_flops     int64    FLOPs of matrix products without recomputation
-        hardware_flops  int64    FLOPs of matrix products with recomputation
+        hardware_flops  int64    FLOPs of matrix products, including recomputed ones
         dense_flops     int64    like hardware_flops, but ignoring bias and mask, as FlopCounterMode does
         mfu_fraction    float64  0..1, share of the step that model_flops would take at peak rate; null if a peak is unknown
         hfu_fraction    float64  0..1, share of the step that hardware_flops would take at peak rate; null if a peak is unknown
@@ -102,7 +102,7 @@ class Roofline(Result):
         peak_flops_per_s  float64  null for memory
         peak_bytes_per_s  float64  null except for memory
         attainable_flops_per_s  float64  the best rate that the vendor measured for matrix products; null if unpublished
-        attained_flops_per_s    float64  best rate of matrix products in this trace; null if all took less than 10 µs
+        attained_flops_per_s    float64  best rate of matrix products in this trace; null if each took less than 10 µs
         attained_bytes_per_s    float64  best memory rate in this trace, among calls that move more than twice the cache size
         source     str      data sheet with its date, or "attained in this trace"
 
@@ -166,7 +166,7 @@ def plan(*, device: str | None = None) -> Plan[_Partial, Roofline]:
 
 def _one_rank(rank_trace: RankTrace, *, device: str | None) -> _Partial:
     if device_rows(rank_trace).is_empty() and cut_off_text(rank_trace):
-        # The file is cut off: its host operators may have launched kernels that it lacks instead of computing.
+        # The operators may have launched kernels that the cut-off file lacks; do not assume that they ran on the CPU.
         raise no_device_work(rank_trace, "roofline")
     rank = pl.lit(rank_trace.rank, pl.Int32).alias("rank")
     name, known = _device(rank_trace, device)

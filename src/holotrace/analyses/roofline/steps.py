@@ -90,8 +90,8 @@ def _shares(table: pl.DataFrame, devices: int | None, *, has_steps: bool) -> pl.
 
 
 def _device_count(rank_trace: RankTrace, peaks: Peaks) -> int | None:
-    """Return the number of devices of the rank; None if the peaks are only the best rates in the trace.
+    """Return the number of devices of the rank; None if its peak rates are unknown.
 
-    In this case, MFU and HFU are null.
+    In this case, the best rates in the trace are used instead, and MFU and HFU are null.
     """
     return None if peaks.is_attained else max(1, devices_of_rank(rank_trace).height)

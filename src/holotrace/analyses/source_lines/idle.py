@@ -18,7 +18,7 @@ _Rows = npt.NDArray[np.int64]
 
 
 def idle_by_line(rank_trace: RankTrace, host: pl.DataFrame) -> pl.DataFrame:
-    """Return line and device_idle_ns: how long devices had nothing to do while each line ran.
+    """Return how long devices had nothing to do while each line ran, in the columns line and device_idle_ns.
 
     A gap in a device's work ends when the next work begins or when the call that launches this work returns, whichever
     is earlier. The gap counts toward the line that runs on the thread of this call. While this thread runs nothing, the
@@ -78,7 +78,7 @@ def _cut(host: pl.DataFrame, begin: _Rows, finish: _Rows) -> pl.DataFrame:
 
 
 def _without(begin: _Rows, finish: _Rows, own: pl.DataFrame) -> Intervals:
-    """Return the parts of the windows from `begin` to `finish` that no interval in `own` covers."""
+    """Return the parts of the windows (from `begin[i]` to `finish[i]`) that no interval in `own` covers."""
     ends = np.concatenate([[np.iinfo(np.int64).min], own["end_ns"].to_numpy()])
     starts = np.concatenate([own["start_ns"].to_numpy(), [np.iinfo(np.int64).max]])
     holes = starts > ends

@@ -75,7 +75,7 @@ def line_sums(rank_trace: RankTrace, libraries: tuple[str, ...]) -> LineSums:
 
 
 def _sorted(per_line: pl.DataFrame, per_callee: pl.DataFrame, *, has_work: bool) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """Sort lines by time, and callees by the order of their lines; without device work, set the device columns to null."""
+    """Sort lines by time, and callees by line and time; without device work, set the device columns to null."""
     longest = ["host_self_ns", "device_self_ns"]
     lines = per_line.sort(*longest, "line", descending=[True, True, False])
     places = lines.select("line", place=pl.int_range(pl.len()))
@@ -87,7 +87,7 @@ def _sorted(per_line: pl.DataFrame, per_callee: pl.DataFrame, *, has_work: bool)
 
 
 def _described(known: HostLines, row: pl.Series) -> pl.DataFrame:
-    """Return the line and the callee of each row, and whether its time is spent in the backward pass, waiting or in Python."""
+    """Return the line and the callee of each row, and whether it is backward work, waits or runs Python."""
     at = row.to_numpy()
     return pl.DataFrame(
         {

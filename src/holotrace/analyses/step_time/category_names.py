@@ -14,5 +14,5 @@ def name_of(category: str) -> str:
 
 
 def with_names(table: pl.DataFrame) -> pl.DataFrame:
-    """Replace the categories in the column `category` by their names."""
+    """Replace each category in the column `category` with its name; for example, `dataloader` with `data loader`."""
     return table.with_columns(pl.col("category").replace({category: name_of(category) for category in CATEGORIES}))

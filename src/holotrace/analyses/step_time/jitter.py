@@ -62,7 +62,7 @@ def _step_kind(is_long: pl.Series) -> pl.Series:
 
 
 def _with_category(kinds: pl.DataFrame, typical: pl.DataFrame) -> pl.DataFrame:
-    """Add the typical and the excess duration, and the category whose time exceeds its typical time by the most."""
+    """Add the typical duration, the excess over it, and the category whose time exceeds its typical time by the most."""
     parts = [name for name in kinds.columns if name.endswith(_PART)]
     excess = kinds.select(pl.col(part) - typical.item(0, part) for part in parts).to_numpy()
     largest = excess.argmax(axis=1)

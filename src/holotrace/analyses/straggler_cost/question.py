@@ -16,7 +16,7 @@ QUESTION = Analysis(
         ),
         (
             "slowdown",
-            "S: replayed step / ideal step; for one part of the job, all other parts take ideal times in the replay",
+            "S: replayed step / ideal step; for the slowdown of one part, the replay gives all other parts ideal times",
         ),
         ("cost", "how much longer the mean ideal step becomes if only one part of the job keeps its recorded times"),
         (

@@ -37,7 +37,7 @@ MOST_EXPLAINED = 0.5
 """A straggler is considered the cause (`is_cause`) if its own waiting explains less than this fraction of its skew."""
 
 LEAST_ELSEWHERE = 0.01
-"""If a rank spends at least this fraction of its communication time outside its main group, waits are traced.
+"""Waits are traced to causes if a rank spends at least this fraction of its communication time outside its main group.
 
 The main group is the group with which the rank spends the most time.
 
@@ -97,7 +97,8 @@ class Stragglers(Result):
                                    a straggler and `wait_ns + uncompared_ns` explains less than half of its skew
         role              str      culprit, victim or null, as in `wait_causes`; if waits are not traced, culprit if
                                    is_cause is true, else null
-        cost_ns           int64    waiting of all ranks that this rank causes, as in `wait_causes`; null if waits are not traced
+        cost_ns           int64    time that all ranks together wait because of this rank, as in `wait_causes`; null if
+                                   waits are not traced
 
     Waits are traced to their causes in jobs whose ranks communicate in several groups, or send and receive messages.
     Other jobs do not need this: if each rank communicates in only one group, the last rank to arrive cannot be late

@@ -8,7 +8,10 @@ from holotrace.questions.answers import total
 from holotrace.units import percent_text
 
 _OF_JOB = frozenset(rule.__name__ for rule in JOB_RULES)
-"""Names of the rules about the whole job. If no particular time is in doubt, the answer names no rank before them."""
+"""Names of the rules about the whole job.
+
+If no particular time is in doubt and the answer quotes a doubt of such a rule, the answer names no rank.
+"""
 
 
 def answer(result: Trust) -> str:

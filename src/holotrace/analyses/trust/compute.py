@@ -56,7 +56,7 @@ class Trust(Result):
         rule              str      name of the rule, as listed in docs/reference/analyses/trust.md
         device            int32    null if the doubt is about all devices, or the host
         stream            int64    null if the doubt is about all streams, or the host
-        start_ns, end_ns  int64    first and last time in doubt; null if the doubt is about no particular time
+        start_ns, end_ns  int64    first and last time in doubt; null if no particular times are in doubt
         doubtful_ns       int64    time in which the rule is broken; null if unknown
         case_count        int64    number of events or periods that break the rule
         event_index       uint32   the event to look at first; null if there is none

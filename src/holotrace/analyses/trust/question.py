@@ -17,7 +17,7 @@ QUESTION = Analysis(
         ("recorded", "time from the first to the last event of the rank"),
         (
             "trusted",
-            "share of recorded time with no broken rule; doubts without a time, such as lost events, do not lower it",
+            "share of recorded time with no broken rule; problems without a time, such as lost events, do not lower it",
         ),
         ("of device time", "share of the rank's device-busy time in which no rule is broken"),
     ),

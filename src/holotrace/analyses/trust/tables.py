@@ -22,7 +22,7 @@ def trusted_shares(result: Trust) -> pl.DataFrame:
 
 
 def doubts(result: Trust) -> pl.DataFrame:
-    """Return the doubts, the longest first."""
+    """Return the doubts in descending order of the time that they make doubtful."""
     ordered = result.doubts.sort("doubtful_ns", descending=True, nulls_last=True, maintain_order=True)
     return ordered.select("rank", "rule", "doubtful_ns", "case_count", "event_index", "sentence")
 

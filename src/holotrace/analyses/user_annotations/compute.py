@@ -161,7 +161,7 @@ def plan(*, allow: Sequence[str] | None = None, merge_steps: bool = False) -> Pl
 
 
 def annotation_durations(trace: Trace, side: Side, *, executor: Executor = IN_PROCESS) -> dict[int, pl.DataFrame]:
-    """Return the durations of each rank's annotations, as the rows of `UserAnnotations.per_annotation` for one side.
+    """Return the durations of each rank's annotations on one side, in the form of `UserAnnotations.per_annotation`.
 
     The tables lack the columns rank and side, and also the columns about self times and kernels, which take the
     longest to compute.

@@ -59,7 +59,7 @@ _PER_STEP = {"step": pl.Int64, "rank": pl.Int32, "cost_ns": pl.Int64, "wait_ns":
 class WaitCauses(Result):
     """The causes of all waiting between ranks, and the cost of each cause.
 
-    per_cause  one row per step, cause and waiting rank, the largest cost first; the costs add up to all waiting:
+    per_cause  one row per step, cause and waiting rank, the largest cost first; all costs add up to the total wait:
 
         step            int64  step of the wait; null outside the steps
         cause_rank      int32  the rank that causes the wait; null if unknown
@@ -70,7 +70,7 @@ class WaitCauses(Result):
         module          str    innermost module around the cause; null if unknown
         frame           str    innermost function of the user's Python code around the cause; null if unknown
         cost_ns         int64  time that the rank waits because of the cause
-        error_ns        int64  by how much cost_ns may be off
+        error_ns        int64  the largest error of cost_ns
         wait_count      int64  calls in which ranks waited directly because of this cause, over all steps
         first_instance  int64  the first of these calls, as numbered by `collectives`; null if all costs are indirect
         first_ns        int64  when the late rank arrived at the first of these calls, on its own clock

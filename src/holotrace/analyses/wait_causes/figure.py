@@ -64,7 +64,7 @@ def plot_wait_causes(result: WaitCauses, *, top: int = MOST_RANKS, theme: Theme 
 
 
 def _largest(pairs: pl.DataFrame, column: str, top: int) -> list[str]:
-    """Return the `top` ranks with the largest costs, sorted by number; unknown ranks come last."""
+    """Return the `top` ranks with the largest costs, sorted by rank number; the entry for unknown ranks comes last."""
     sums = pairs.group_by(column).agg(pl.col("cost_ns").sum()).sort("cost_ns", column, descending=[True, False])
     names = sums.head(top)[column].cast(pl.String).to_list()
     return sorted(names, key=lambda name: (name == _UNKNOWN, 0 if name == _UNKNOWN else int(name)))

@@ -27,9 +27,10 @@ _OF_CAUSE = ("cause_rank", "cause", "name", "module", "frame")
 
 
 def jitter(per_cause: pl.DataFrame, steps: Mapping[int, Sequence[int]]) -> pl.DataFrame:
-    """Compare how long each rank waits in a step, and what each cause costs in it, with the rank's typical values.
+    """Compare each rank's waiting time in each step, and the cost of each cause in the step, with typical values.
 
-    A typical value is the median over the steps or, with an even number of steps, the lower of the two middle values.
+    A typical value is the median over the rank's steps or, with an even number of steps, the lower of the two middle
+    values.
 
     Args:
         per_cause: `WaitCauses.per_cause`.

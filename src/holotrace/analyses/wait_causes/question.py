@@ -11,7 +11,7 @@ QUESTION = Analysis(
     question="Why do ranks wait for each other, and which rank is the cause?",
     section="Distributed",
     definitions=(
-        ("cost", "time that ranks wait because of a cause; the costs of all causes add up to all waiting"),
+        ("cost", "time that ranks wait because of a cause; the costs of all causes add up to the total waiting time"),
         (
             "cause",
             "activity that took longer on the late rank than on the waiting rank, or the cause of the late rank's own wait",

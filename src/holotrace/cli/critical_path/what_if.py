@@ -37,14 +37,14 @@ _SCHEMA = {
 
 Scaled = Annotated[
     list[str] | None,
-    typer.Option("--scale", metavar="REGEX=0.5", help="What if work whose name matches took half as long?"),
+    typer.Option("--scale", metavar="REGEX=0.5", help="What if work with a matching name took half as long?"),
 ]
 Removed = Annotated[
-    list[str] | None, typer.Option("--remove", metavar="REGEX", help="What if work whose name matches took no time?")
+    list[str] | None, typer.Option("--remove", metavar="REGEX", help="What if work with a matching name took no time?")
 ]
 Replaced = Annotated[
     list[str] | None,
-    typer.Option("--replace", metavar="REGEX=12.5", help="What if each event whose name matches took 12.5 µs?"),
+    typer.Option("--replace", metavar="REGEX=12.5", help="What if each event with a matching name took 12.5 µs?"),
 ]
 NoLaunches = Annotated[bool, typer.Option("--no-launch-overhead", help="What if launching took no time?")]
 Overlapped = Annotated[bool, typer.Option("--perfect-overlap", help="What if no work waited for communication?")]

@@ -26,7 +26,7 @@ def arrivals(calls: pl.DataFrame) -> pl.DataFrame:
         transfer  the last end - the last start
 
     Only durations are used if the clocks are not known well enough, if a rank is missing, or if a rank ends before
-    another has arrived. All ranks end at about the same time, so if d is the rank's duration:
+    another has arrived. This works because all ranks end at about the same time. If d is the rank's duration:
 
         wait      d - the shortest d
         transfer  the shortest d, an upper bound: it may include waiting for a rank that was not recorded
@@ -36,7 +36,7 @@ def arrivals(calls: pl.DataFrame) -> pl.DataFrame:
             columns that `Clocks.aligned` adds.
 
     Returns:
-        The rows of `calls` in their order, and:
+        The rows of `calls`, in the same order, with these additional columns:
 
         lateness_ns             int64  null if no other rank recorded the collective, if the clocks are unknown, or if
                                        the lateness is less than lateness_half_width_ns

@@ -134,15 +134,15 @@ def axes_of_description(description: str | None) -> tuple[str, ...]:
 
 
 def axis_of_use(use: Use) -> Axis:
-    """Return the axis that fits the use of a group; several candidates if more than one fits.
+    """Return the axis for which a group is used; several candidates if its use fits more than one axis.
 
     send, recv                      pp if in turn, cp in a ring, else pp or cp
     send_recv alone                 pp, cp or ep: the direction of batched messages is not recorded
     all_to_all                      ep if a split is uneven, else ep or cp
     all_gather and reduce_scatter   fsdp if FSDP operators request them; unknown if the group also uses DDP, which does
                                     not shard; else fsdp or tp
-    all_reduce                      dp if DDP requests them or nearly all bytes are requested in or after the backward pass;
-                                    tp if many bytes are requested in the forward pass; else dp or tp
+    all_reduce                      dp if DDP requests them or nearly all bytes are requested in or after the backward
+                                    pass; tp if many bytes are requested in the forward pass; else dp or tp
 
     A group with several kinds of communication has one axis for each kind. A recommender, for example, exchanges the
     rows of its embedding tables and reduces gradients among the same ranks. If a group uses all_gather or
@@ -199,10 +199,10 @@ def axes_of_groups(groups: pl.DataFrame, uses: Mapping[int, Use]) -> dict[int, A
     share one axis:
 
     - If the descriptions of groups of this size and stride name exactly one axis, the other groups have the same axis.
-    - If the descriptions name no axis or several axes, the shared axis is inferred from the collectives of the groups
-      whose descriptions name no axis.
+    - If the descriptions name no axis or several axes, the axis of the other groups is inferred from the collectives of
+      these other groups.
 
-    The default group is `world` if the job has other axes; otherwise it gets an axis like any other group.
+    If other groups have axes, the default group has the axis `world`; otherwise it gets an axis like any other group.
 
     Args:
         groups: `Matching.groups`.

@@ -37,8 +37,9 @@ def divided_among_calls(exposed: pl.DataFrame, calls: pl.DataFrame, priority: Se
         priority: all axes.
 
     Returns:
-        row, step, wait_ns, transfer_ns and unmatched_ns, one row per call and step. Exposed time that no call covers
-        is added to unmatched_ns, in rows whose `row` is null, so all times add up to the exposed time.
+        row, step, wait_ns, transfer_ns and unmatched_ns, one row per call and step. Additional
+        rows, whose `row` is null, give the exposed time that no call covers as unmatched_ns, so all times add up to the
+        exposed time.
     """
     pieces = _pieces(calls, priority)
     edges = [table[name].to_numpy() for table in (exposed, pieces) for name in ("start_ns", "end_ns")]

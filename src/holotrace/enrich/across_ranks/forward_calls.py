@@ -17,7 +17,7 @@ from holotrace.store.trace import RankTrace
 
 BACKWARD = r"^(autograd::engine::evaluate_function|torch::autograd::)|Backward\d*$"
 """Operators of the backward pass, recorded by the autograd engine. DDP's hooks, which reduce gradients, run inside
-them.
+these operators.
 
 Source: https://github.com/pytorch/pytorch/blob/main/torch/csrc/autograd/engine.cpp
 """

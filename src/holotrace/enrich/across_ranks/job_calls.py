@@ -96,7 +96,7 @@ def _labels(groups: pl.DataFrame) -> list[str]:
 
 
 def ranks_text(ranks: list[int] | None, size: int) -> str:
-    """Write the ranks of a group briefly.
+    """Return a short text that names the ranks of a group.
 
     >>> ranks_text([0, 2], 2), ranks_text([0, 1, 2, 3], 4), ranks_text([0, 8, 16, 24], 4), ranks_text(None, 64)
     ('[0, 2]', '[0-3]', '[0-24 by 8]', '[64 ranks]')

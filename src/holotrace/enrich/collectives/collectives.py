@@ -251,8 +251,8 @@ def _group(world_size: int | None) -> pl.Expr:
     """Return a name for each group: the same on all its ranks, and different from the names of other groups.
 
     Processes number their groups independently, so recorded names do not match. The recorded list of ranks ends after
-    30 ranks, which is enough to distinguish groups of the same size and description. Without a list of ranks, only the
-    group of all ranks can be identified.
+    30 ranks, but these are enough to distinguish groups of the same size and description. Without a list of ranks, only
+    the group of all ranks can be identified.
     """
     listed = pl.col("group_ranks").fill_null("").str.contains(r"\d")
     is_whole_job = (pl.col("group_description") == "default_pg") | (pl.col("group_size") == (world_size or -1))
@@ -276,7 +276,7 @@ def host_collectives(rank_trace: RankTrace) -> pl.DataFrame:
 
 
 def _family_of(*names: pl.Series) -> pl.Series:
-    """Return the first family that the names of each row show, in the order of `names`; `unknown` if none does."""
+    """Return each row's collective family, from the first of its `names` that reveals it; `unknown` if none does."""
     told = pl.DataFrame(
         [answers(texts.fill_null(""), collective_family, pl.String).alias(str(n)) for n, texts in enumerate(names)]
     )

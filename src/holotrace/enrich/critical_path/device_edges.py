@@ -96,7 +96,7 @@ def _launches(rank_trace: RankTrace, activities: WindowActivities) -> GraphEdges
 def _is_unknown(
     rank_trace: RankTrace, activities: WindowActivities, rows: _Rows, calls: _Rows
 ) -> npt.NDArray[np.bool_]:
-    """Return, for each of these rows, whether it may have waited for work that was launched before the recording.
+    """Return, for each row in `rows`, whether it may have waited for work that was launched before the recording.
 
     This is possible if a row meets three conditions: it begins long after its launch; no earlier work was recorded on
     its stream, even outside the window; and it was launched before the host first waited for the whole device. But if
@@ -165,7 +165,7 @@ def _stream_order(activities: WindowActivities) -> list[GraphEdges]:
 
 
 def _last_ended(group: _Rows, start_ns: _Rows, end_ns: _Rows, wanted: _Rows) -> _Rows:
-    """Return, for each row in `wanted`, the row of its group that was the last to end before it began; -1 if none."""
+    """For each row in `wanted`, return the row in the same group that was last to end before its start, or -1."""
     in_order = np.sort(end_ns)
     width = len(end_ns) + 1  # build keys from positions, not from times, to keep them small
     ends = group * width + np.searchsorted(in_order, end_ns, side="right")
@@ -209,8 +209,7 @@ def inferred_waits(rank_trace: RankTrace, activities: WindowActivities) -> Graph
 
     Work B on one stream waited for work A on another stream of the same device if A was launched earlier, B starts
     right after A ends, and A ends long after B's launch and long after the previous work on B's stream. If a send and
-    other work end at the same time, B is assumed to have waited for the other work, because no work needs data from a
-    send.
+    other work end at the same time, the other work counts as A, because no work needs data from a send.
     """
     rows = np.flatnonzero(~activities.is_host)
     if has_recorded_waits(rank_trace) or not len(rows):
@@ -257,7 +256,7 @@ def _last_but_sends(rank_trace: RankTrace, activities: WindowActivities, rows: _
 
 
 def _previous_end_ns(activities: WindowActivities, rows: _Rows) -> _Rows:
-    """Return when all earlier work on each row's stream has ended; the start of the window if no work is earlier."""
+    """Return, for each row, the time when all earlier work on its stream has ended; without any, the window's start."""
     ends = pl.col("end_ns").cum_max().shift(1).over("device", "stream").fill_null(activities.window_start_ns)
     return activities.table[["device", "stream", "end_ns"]][rows].select(ends).to_series().to_numpy()
 

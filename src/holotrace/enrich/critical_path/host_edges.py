@@ -88,7 +88,7 @@ def _ranges(rank_trace: RankTrace, activities: WindowActivities) -> Ranges:
 
 
 def _backward_lanes(rank_trace: RankTrace, activities: WindowActivities, main: int) -> _Rows:
-    """Return the lanes that run the backward operators of the main thread's operators."""
+    """Return the lanes that run the backward pass of the main thread's operators."""
     others = np.setdiff1d(activities.column("lane")[activities.is_host], main)
     if not len(others):
         return others

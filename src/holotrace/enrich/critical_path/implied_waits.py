@@ -1,4 +1,4 @@
-"""Adds probable waits of communication for computation if timing shows at least one such wait on the same streams."""
+"""If timing shows that communication on a stream waits for work on another stream, adds further likely waits."""
 
 from __future__ import annotations
 

@@ -10,7 +10,7 @@ from holotrace.enrich.critical_path.event_graph import EdgeType, EventGraph, Pat
 
 _OF_DEVICES = (EdgeType.LAUNCH, EdgeType.STREAM_ORDER, EdgeType.EVENT_WAIT, EdgeType.HOST_SYNCHRONISATION)
 _USUAL_QUANTILE = 0.1
-"""Measured delays may have additional causes, so the usual delay of an edge is a low quantile of measured delays."""
+"""The usual delay of an edge is this quantile of the measured delays; longer delays may have additional causes."""
 _FEWEST = 8
 """If fewer delays than this were measured, the usual delay of an edge is unknown."""
 
@@ -49,7 +49,7 @@ def _may_be_delayed() -> pl.Expr:
     """Return whether an edge has a delay because it begins or ends on a device.
 
     A launch edge has no such delay if the work starts within the launching call, because the time of the edge is then
-    assigned to the call. Nor does it have one if the cause of its time is unknown.
+    assigned to the call. A launch edge also has no such delay if the cause of the edge's time is unknown.
     """
     own = (pl.col("type") == EdgeType.LAUNCH) & (pl.col("path_class") != PathClass.LAUNCH_DELAY)
     return pl.col("type").is_in([int(kind) for kind in _OF_DEVICES]) & ~own

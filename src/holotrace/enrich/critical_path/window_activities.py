@@ -46,9 +46,9 @@ _LONG_AGO_NS = -(2**62)
 
 CLOCK_NOISE_NS = 2_000
 """Old traces record whole microseconds, so rounding may put the times of two dependent events in the wrong order, by at
-most this much. If two times are in the wrong order by more than this, neither event depends on the other. For example,
-two kernels on one stream ran in parallel if they overlap by more than this, and a call did not wait for work if it
-returned more than this before the work ended."""
+most `CLOCK_NOISE_NS`. If two times are in the wrong order by more than that, neither event depends on the other. For
+example, two kernels on one stream ran in parallel if they overlap by more than 2 µs, and a call did not wait for work
+if it returned more than 2 µs before the work ended."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,8 +60,8 @@ class WindowActivities(EqualByContent):
 
         launch_index   uint32  the call that launched the work; null on host rows and if unknown
         is_loading     bool    whether the row is, or is inside, a host range that loads data
-        is_collective  bool    whether the row is, or is inside, a host range that communicates without a device, such
-                               as `gloo:recv`
+        is_collective  bool    whether the row is, or is inside, the host range of a communication that uses no device,
+                               such as `gloo:recv`
         parent         int64   row of the enclosing host range; -1 for outermost ranges and device work
         lane           int64   the same as track_id; but if `collectives_apart` was requested, each collective that the
                                host performs has a lane of its own; null on device rows
@@ -156,8 +156,8 @@ _TRACK = pl.col("track_id").cast(pl.Int64)
 def _in_lanes(rows: pl.DataFrame) -> pl.DataFrame:
     """Add the lane of each row: a new lane for each collective, and the thread's lane for all other rows.
 
-    A thread that runs only collectives is a communication thread. Drop the ranges inside the collectives of such a
-    thread, because these ranges are parts of a collective, such as waits for other ranks.
+    A thread that runs only collectives is a communication thread. On communication threads, drop the ranges
+    inside collectives: they are parts of the collectives, such as waits for other ranks.
     """
     if not rows["is_collective"].any():
         return rows.with_columns(_TRACK.alias("lane"))
@@ -226,7 +226,7 @@ def _matching_one(rank_trace: RankTrace, pattern: str) -> pl.Series:
 
 
 def _device(rank_trace: RankTrace, window: PathWindow) -> tuple[pl.DataFrame, int]:
-    """Return the device work of the window, and the end of the window on devices.
+    """Return the device work of the window, and the time when the window and all work requested in it have ended.
 
     The device work includes work that was requested before the window if it still runs when the window starts.
     """

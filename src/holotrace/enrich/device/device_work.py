@@ -118,9 +118,9 @@ def _device_rows(rank_trace: RankTrace) -> pl.DataFrame:
 
 
 def _kept_by_selections(rank_trace: RankTrace) -> npt.NDArray[np.bool_] | None:
-    """Return, for each device row, whether the selections keep it; None unless each is a `DeviceSelection`.
+    """Return, for each device row, whether all selections keep it.
 
-    Without selections, the result is also None.
+    Return None if there are no selections, or if one of them is not a `DeviceSelection`.
     """
     selections: tuple[object, ...] = rank_trace.selections
     able = [selection for selection in selections if isinstance(selection, DeviceSelection)]

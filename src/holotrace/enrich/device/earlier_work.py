@@ -24,7 +24,8 @@ def earlier_work(rank_trace: RankTrace) -> Intervals:
 
     If the first recorded work of a stream was launched in the first 5 % of the recording, the time from this launch to
     the start of the work is considered. A stream runs its work in order, so it was probably still running earlier work.
-    Times in which a device is recorded as busy are removed. Of the rest, intervals of at least 1 ms are returned.
+    Parts of this time in which any device has recorded work are removed. Of the rest, intervals of at least 1 ms are
+    returned.
     """
     events = rank_trace.unselected.table("events", ["start_ns", "duration_ns"])
     rows = device_rows(rank_trace).hstack(launches(rank_trace).select("launch_end_ns"))

@@ -14,7 +14,8 @@ from holotrace.store.derived import derived
 from holotrace.store.trace import RankTrace
 
 _LONG_NS = 1_000_000
-"""Runtime calls usually take microseconds: in the traces of examples/gpu, only waits take this long on idle devices."""
+"""Runtime calls usually take microseconds. In the traces of examples/gpu, the only calls that take this long while the
+devices are idle are waits."""
 
 _MOST_BUSY = 0.5
 """If the devices are busy for more than this fraction of a call, the call may be waiting because
@@ -38,7 +39,7 @@ def first_calls(rank_trace: RankTrace) -> pl.DataFrame:
     They are runtime calls that neither wait nor copy, and operators that only allocate memory.
 
     In a recording with steps, runtime calls that allocate or free memory are ignored, because they may repeat only
-    every few steps. If the remaining long calls begin in more than half of the steps, no call is returned.
+    every few steps. If more than half of the steps contain the start of a remaining long call, no call is returned.
 
     In a recording without steps, calls are judged by name. A name repeats if at least two of its calls are long, and if
     more than half of its calls are long. No call with such a name is returned.

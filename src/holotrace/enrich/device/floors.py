@@ -107,7 +107,7 @@ def _contradiction(peaks: Peaks) -> pl.Expr:
 
 
 def peak_of_work(operators: pl.DataFrame, peaks: Peaks) -> pl.Series:
-    """Return the peak for each operator.
+    """Return the peak rate that applies to each operator.
 
     For matrix products, this is the peak of their precision; for all other operators, the peak of ordinary cores.
     """

@@ -49,7 +49,7 @@ def incomplete_replays(rank_trace: RankTrace) -> pl.DataFrame:
     row count of its graph. Otherwise, a replay that has rows is incomplete if both of these conditions hold:
 
     - No other replay in the trace has the same kernels.
-    - At least two replays have the same larger set of kernels, which contains all kernels of the incomplete replay. At
+    - At least two other replays share a set of kernels that contains all kernels of the incomplete replay and more. At
       least one of them runs between the same two neighbours as the incomplete replay.
 
     Returns:
@@ -78,7 +78,7 @@ def incomplete_replays(rank_trace: RankTrace) -> pl.DataFrame:
 
 
 def unknown_work(rank_trace: RankTrace, device: int | None = None, stream: int | None = None) -> Intervals:
-    """Return the intervals in which a device may have run work that incomplete replays lack; disjoint, in time order.
+    """Return when a device may have run unrecorded work of incomplete replays, as disjoint intervals in time order.
 
     If a device is given, only this device is considered. If a stream is also given, only this stream is considered.
     """
@@ -155,9 +155,9 @@ def _expected_by_graph(replays: pl.DataFrame) -> list[int | None]:
 def _expected_by_kernels(rank_trace: RankTrace, replays: pl.DataFrame) -> list[int | None]:
     """Return the expected row count of each replay; None if it is unknown.
 
-    A replay is called repeated if at least one other replay has the same kernels. A repeated replay is complete. All
-    other replays are compared with the repeated replays that run between the same two neighbours (see `_surroundings`)
-    and contain all of their kernels. The expected count is the largest row count of these repeated replays.
+    A replay is called repeated if at least one other replay has the same kernels. A repeated replay is complete. Any
+    other replay is compared with each repeated replay that has the same two neighbours (see `_surroundings`) and runs
+    all of the other replay's kernels. The expected count is the largest row count of these repeated replays.
     """
     signatures = _signatures(rank_trace, replays)
     often = {kernels for kernels, count in Counter(signatures).items() if kernels and count >= _FEWEST_REPLAYS}
@@ -191,7 +191,7 @@ def _surroundings(
 ) -> list[tuple[_Signature | None, _Signature | None]]:
     """Return, for each replay, its two neighbours: the kernels of the nearest replays in `often` before and after it.
 
-    A neighbour is None if there is no such replay.
+    If no earlier replay is in `often`, the first neighbour is None; if no later replay is, the second is None.
     """
     before = list(_latest(signatures, often))
     after = list(_latest(signatures[::-1], often))[::-1]

@@ -62,8 +62,8 @@ def event_records(rank_trace: RankTrace) -> pl.DataFrame:
 def stream_waits(rank_trace: RankTrace) -> pl.DataFrame:
     """Return the waits of streams for events or for other streams.
 
-    A call requests the wait. The work that waits is the first one launched into the waiting stream after this call. It
-    waits for the last work that was launched into the other stream before the event was recorded. If the call that
+    A call requests the wait. The first work launched into the waiting stream after this call waits for the last work
+    that was launched into the other stream before the event was recorded. If the call that
     recorded the event is unknown, the event is assumed to be recorded right before the wait was requested.
 
     Returns:
@@ -168,7 +168,7 @@ def _recorded_places(rank_trace: RankTrace) -> pl.DataFrame:
 
 @derived
 def _wait_rows(rank_trace: RankTrace) -> pl.DataFrame:
-    """Return the device rows of waits; in a row without `sync_kind`, a stream waits for another stream."""
+    """Return the device rows of waits; a row without `sync_kind` is the wait of a stream for another stream."""
     is_wait = pl.col("sync_kind").is_not_null() | pl.col("wait_on_stream").is_not_null()
     details = rank_trace.table("synchronisations").filter(is_wait)
     kinds = (EventKind.SYNCHRONISATION, EventKind.ACCELERATOR)

@@ -18,7 +18,7 @@ def event_ranges(
 ) -> pl.DataFrame:
     """Return the events of these kinds, in file order.
 
-    `columns` may contain the columns of `events` and `end_ns` (start_ns + duration_ns, at least start_ns). If `names`
+    `columns` may contain any column of `events`, and also `end_ns` (start_ns + duration_ns, at least start_ns). If `names`
     is given, return only events whose name is one of these string ids.
     """
     stored = dict.fromkeys(name for column in columns for name in _STORED.get(column, (column,)))

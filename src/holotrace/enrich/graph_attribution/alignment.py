@@ -62,8 +62,8 @@ def _in_order(replayed: Work, captured: Work) -> _Int64:
 def _with_unnamed(found: _Int64, replayed: Work, captured: Work) -> _Int64:
     """Also pair the launches and the replayed work that remain between two neighbouring pairs.
 
-    They are paired in order if all of these launches are unnamed, and if the launches and the replayed work have the
-    same kinds in the same order. Otherwise, they stay unpaired.
+    They are paired in order if all of these launches are unnamed, and if the sequence of their kinds equals the
+    sequence of kinds of the replayed work. Otherwise, they stay unpaired.
     """
     rows = np.concatenate([[-1], np.flatnonzero(found != NO_PARTNER), [len(found)]])
     others = np.concatenate([[-1], found[rows[1:-1]], [len(captured.names)]])

@@ -31,7 +31,7 @@ _Rows = npt.NDArray[np.int64]
 _LEAST_SHARE = {CAPTURE: 0.5}
 _LEAST_SHARE_ELSEWHERE = 0.8
 """A recording explains a replay only if it can be paired with at least this share of the replay's work. For recordings
-without graphs, the share is higher, because they may also contain other work with similar kernels.
+without graphs, this least share is higher, because they may also contain other work with similar kernels.
 """
 
 
@@ -40,7 +40,7 @@ class Match(NamedTuple):
 
     reference  number of the recording in `references_of`
     how        the kind of recording, as in `references`
-    nodes      for each kernel, copy or memset of the replay, the row in `recorded_nodes` of the recording; -1 if
+    nodes      for each kernel, copy or memset of the replay, its row in the recording's `recorded_nodes`; -1 if
                unknown
     is_sure    False if another recording with different shapes explains the replay equally well
     """
@@ -111,9 +111,9 @@ def _listed(rank_trace: RankTrace) -> Iterator[_Candidate]:
 
 
 def _batch_sizes(rank_trace: RankTrace, launches: pl.Series) -> list[int | None]:
-    """Return the batch size of each launch, or None if no annotation around the launch contains one.
+    """Return the batch size of each launch, or None if no annotation around the launch contains a batch size.
 
-    If several annotations contain one, the innermost of them is used.
+    If several annotations around the launch contain a batch size, that of the innermost annotation is used.
     """
     nodes, owners = recorded_nodes(rank_trace), recorded_runtime_owner(rank_trace)
     stated = batch_sizes(rank_trace.texts(nodes["name"])).to_list()
@@ -131,7 +131,7 @@ def _nearest(stated: list[int | None], parent: list[int], node: int) -> int | No
 
 
 class _Choice:
-    """Chooses the recording that explains a replay; replays with the same work are compared only once."""
+    """Chooses the recording that explains a replay; compares each recording with equal replays only once."""
 
     def __init__(self, rank_trace: RankTrace, work: pl.DataFrame, candidates: list[_Candidate]) -> None:
         self._work = work

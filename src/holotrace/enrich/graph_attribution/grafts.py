@@ -233,7 +233,7 @@ class _Templates:
         self._names: dict[int, tuple[list[str], pl.Series]] = {}
 
     def of(self, match: Match, launch: int) -> _Template:
-        """Return the nodes of a replay; `launch` is the call that launched it."""
+        """Return the nodes of a replay; `launch` is the call that launched the replay."""
         around = self._names_around(launch)
         key = (match.reference, match.nodes.tobytes(), around)
         if key not in self._made:
@@ -274,8 +274,8 @@ class _Templates:
     def _names_around(self, launch: int) -> frozenset[str]:
         """Return the names of the operators and modules that enclose a graph's launch.
 
-        If a recorded node has one of these names, the replay repeats neither this node nor the nodes around it, because
-        the launch is already inside such nodes.
+        A replay leaves out each recorded node that has one of these names, and all nodes above it: the launch is
+        already inside such nodes.
         """
         nodes, owners = recorded_nodes(self._rank_trace), recorded_runtime_owner(self._rank_trace)
         row = rows_of_events(owners, pl.Series([launch], dtype=pl.UInt32))[0]
@@ -285,7 +285,7 @@ class _Templates:
         return frozenset(self._rank_trace.texts(chosen["name"]))
 
     def _texts(self, reference: int) -> tuple[list[str], pl.Series]:
-        """Return the strings of a recording and, for each of them, its id in the rank's table of strings."""
+        """Return the strings of a recording, and the ids of these strings in the rank's table of strings."""
         if reference not in self._names:
             strings = self._references[reference].strings
             self._names[reference] = strings.to_list(), ids_of(self._rank_trace, self._references[reference])

@@ -86,7 +86,7 @@ class _Search:
         self._is_backward = names.str.contains(_BACKWARD).fill_null(value=False).to_numpy()
 
     def rows(self, *parts: tuple[int, int]) -> _Rows:
-        """Return the rows of these replays that ran on one stream: the stream with the most rows.
+        """Return the rows of these replays on the stream that has the most of their rows.
 
         Rows on other streams are left out, because their order relative to these rows may differ between replays.
         """

@@ -1,4 +1,4 @@
-"""Compares kernel names across recordings: some recordings contain mangled names, or name copies differently."""
+"""Compares kernel names across recordings: names may be mangled, and names of copies may differ."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 COPY, MEMSET = "\x1fcopy", "\x1fmemset"
-"""One name for all copies, and one for all memsets; no kernel has such a name."""
+"""`COPY` replaces the names of all copies, and `MEMSET` those of all memsets; no kernel has either name."""
 
 _COPIES = re.compile(r"^(Memcpy|CopyDevice|CopyHost|__amd_rocclr_copy)", re.IGNORECASE)
 _MEMSETS = re.compile(r"^(Memset|__amd_rocclr_fill)", re.IGNORECASE)

@@ -110,7 +110,7 @@ def eager_sequences(rank_trace: RankTrace) -> tuple[Sequence, ...]:
 
 
 def _ranges(rank_trace: RankTrace, starts: _Rows) -> Iterator[tuple[int, int]]:
-    """Yield the range of rows [first, last) of the whole recording, then those of its longest annotations."""
+    """Yield ranges of rows [first, last): first all rows, then the rows launched in each of the longest annotations."""
     yield 0, len(starts)
     ranges = event_ranges(rank_trace, [EventKind.USER_ANNOTATION], ["start_ns", "end_ns"])
     longest = ranges.sort(pl.col("end_ns") - pl.col("start_ns"), descending=True).head(_MOST_RANGES)
@@ -128,7 +128,7 @@ def _captures(calls: pl.DataFrame, texts: pl.Series) -> list[tuple[int, int]]:
 
 
 def _launch_calls(rank_trace: RankTrace, calls: pl.DataFrame, texts: pl.Series) -> pl.DataFrame:
-    """Return the calls that launch a kernel, copy or memset, with the kind and name of the work and the call's node."""
+    """Return the calls that launch a kernel, copy or memset, with the kind and name of this work and the call's node."""
     named = of_events(rank_trace.table("runtime_calls", ["event_index", "launched_kernel"]), calls["event_index"])
     kernels = rank_trace.texts(named["launched_kernel"])
     kind_of = {text: _kind(text) for text in texts.unique().drop_nulls()}
@@ -148,7 +148,7 @@ def _launch_calls(rank_trace: RankTrace, calls: pl.DataFrame, texts: pl.Series) 
 
 
 def _with_compiled_names(rank_trace: RankTrace, launched: pl.DataFrame) -> pl.DataFrame:
-    """Add the names of kernels that torch.compile generated; the events of their operators contain the names."""
+    """Add the names of kernels that torch.compile generated, from the events of the operators that launched them."""
     compiled = rank_trace.table("compiled_kernels", ["event_index", "kernel_name"])
     if compiled.is_empty():
         return launched

@@ -1,7 +1,7 @@
 """Finds the layers of a model in a sequence of kernels: each layer repeats the same kernels in the same order.
 
-A model with n layers launches most kernels of a layer n times, or a multiple of n times. Kernels that run that often,
-and always in the same order, are the anchors of the layers. The kernels between the anchors may differ from layer to
+A model with n layers launches most kernels of a layer n times, or a multiple of n times. Of these kernels, those that
+always run in the same order are the anchors of the layers. The kernels between the anchors may differ from layer to
 layer, for example in mixtures of experts, or if local and global attention alternate.
 """
 
@@ -72,7 +72,7 @@ def repeated_layers(kernels: _Rows, names: list[str]) -> Layers | None:
     """Return the layers of a sequence; None if fewer than half of its kernels are in layers.
 
     Args:
-        kernels: a number for each kernel, equal for equal kernels with equal launch geometries.
+        kernels: a number for each kernel; launches of the same kernel with the same geometry have the same number.
         names: name of each kernel.
     """
     layers = Layers(*(np.full(len(kernels), -1, np.int64) for _ in Layers._fields))
@@ -93,11 +93,12 @@ def _attention_count(names: list[str]) -> int | None:
 
 
 def _parts(kernels: _Rows, attention_count: int | None) -> list[_Anchors]:
-    """Choose the number of layers, and return the anchors of each part.
+    """Choose the number of layers, and return one matrix of anchors for each part of the sequence.
 
     The number of layers is at most `attention_count`. For each possible number of layers, count the kernels that would
-    be anchors. The number is plausible if this count is at least half of the largest such count. Choose the
-    largest plausible number: if two kinds of layers alternate, a smaller number would merge two layers into one.
+    be anchors. A number of layers is plausible if it gives at least half as many anchors as the number that gives the
+    most. Choose the largest plausible number: if two kinds of layers alternate, a smaller number would merge two layers
+    into one.
 
     If `attention_count` is None, the largest plausible number may be twice the real number, because each half of a
     layer can look like a layer. In this case, choose the plausible number for which the largest share of the layers run
@@ -154,10 +155,10 @@ def _lines(kernels: _Rows, layer_count: int) -> _Anchors:
 
 
 def _consistent(kernels: _Rows, rows: _Anchors) -> list[_Anchors]:
-    """Divide candidate anchors into parts; within a part, the anchors have the same order in every layer.
+    """Divide candidate anchors into parts, so that the anchors of a part run in the same order in every layer.
 
-    Parts, such as the forward and the backward pass, run one after the other. Candidates that fit into no part are
-    dropped.
+    Parts, such as the forward and the backward pass, run one after the other. Candidates that do not belong to any part
+    are dropped.
     """
     parts, left = [], rows
     while len(left) >= _FEWEST_ANCHORS:

@@ -101,7 +101,7 @@ class _Calls(NamedTuple):
     """The host nodes. Nodes that are part of paths are named calls here.
 
     nodes      all rows of `host_nodes`, with times, `kind` (-1 if the node is not a call) and `name`
-    parent     for each node, the row of the node around it
+    parent     for each node, the row of the innermost node that contains it
     is_call    for each node, whether it is a call
     counted    rows of the calls to sum: all calls or, with `in_steps`, only calls inside steps
     around     for each counted call, the row of the call around it; -1 if there is none

@@ -78,7 +78,7 @@ _GENERATED = (
 _INSTALLED = r"[/\\](site-packages|dist-packages)[/\\]|(^|[/\\])lib[/\\]python3"
 _SEPARATORS = "/\\"
 OF_AUTOGRAD = "autograd::engine::evaluate_function: "
-"""Autograd's prefix in the name of the range around a backward operator."""
+"""Autograd records a range around each backward operator; the name of the range begins with this prefix."""
 _MODULE_NUMBER = rf"^{MODULE_PREFIX}(.*?)_\d+$"
 
 

@@ -30,13 +30,13 @@ def host_nodes(rank_trace: RankTrace) -> pl.DataFrame:
 
     Returns:
         Sorted by tree and start; among equal starts, the longest node comes first. A node therefore
-        comes after all nodes around it:
+        comes after all nodes that contain it:
 
         node          uint32  the row number
         event_index   uint32  null on nodes that are not events: roots and backward nodes of the TensorBoard plugin
         tree          int32   the thread
-        parent        int64   row of the node around it; -1 if there is none
-        depth         int32   number of nodes around it
+        parent        int64   row of the innermost node that contains it; -1 if there is none
+        depth         int32   number of nodes that contain it
         node_class    uint8   NodeClass
         name          uint32  string id; null on roots; the module's name on backward nodes
         start_ns      int64
@@ -54,7 +54,7 @@ def runtime_owner(rank_trace: RankTrace) -> pl.DataFrame:
         event_index   uint32
         node          int64   row of `host_nodes`; -1 if none is known
         of_parent_ns  int64   the part of the call's time that is subtracted from the node's self time; 0 if the call is
-                              inside another call, whose time is already subtracted
+                              inside another call, because the time of the outer call is already subtracted
     """
     return _with_replayed(rank_trace).runtime if may_graft(rank_trace) else recorded_runtime_owner(rank_trace)
 

@@ -41,9 +41,9 @@ class OperatorStacks(NamedTuple):
 def operator_stacks(rank_trace: RankTrace) -> OperatorStacks:
     """Return the call stacks of the operators; replayed operators have the stacks from the capture of their graph.
 
-    A stack is the `Call stack` that the profiler recorded (until PyTorch 1.12). If the file has no such stacks, it
-    consists of the Python functions around the operator on its thread. Operators on autograd's threads have no stack,
-    because these threads do not run Python.
+    A stack is the `Call stack` that the profiler recorded (until PyTorch 1.12). If the file has no such stacks, a
+    stack consists of the Python functions around the operator on its thread. Operators on autograd's threads have no
+    stack, because these threads do not run Python.
     """
     return _with_replayed(rank_trace) if may_graft(rank_trace) else _of_file(rank_trace)
 
@@ -58,7 +58,7 @@ def _of_file(rank_trace: RankTrace) -> OperatorStacks:
 def _with_replayed(rank_trace: RankTrace) -> OperatorStacks:
     """Add the stacks of replayed operators.
 
-    They come from the recordings in which these operators ran, such as the recording of a graph's capture.
+    These stacks come from the traces in which the operators really ran, such as the trace of a graph's capture.
     """
     nodes, parts = grafts(rank_trace).nodes, [_of_file(rank_trace)]
     for number in nodes["reference"].drop_nulls().unique().sort():

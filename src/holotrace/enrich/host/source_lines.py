@@ -1,6 +1,6 @@
 """The line of the user's code that each host thread runs at each time, and the line that launched each device activity.
 
-A thread runs the line of its innermost Python frame in the user's code. Built-in functions, calls of modules, and
+The line of a thread is that of its innermost Python frame in the user's code. Built-in functions, calls of modules, and
 frames of PyTorch, installed libraries or Python itself are not user code; see `is_user_frame`. PyTorch records a frame
 once per call, so the line is the first line of a function or, for a generator, the line at which it continues.
 """
@@ -60,8 +60,8 @@ class HostLines(NamedTuple):
     line         row of `lines`; -1 if unknown
     frame        row of the Python frame with this line or, if the file contains only stacks, of the operator with the
                  stack; -1 if unknown
-    callee       row of the operator or function that the line called: the range directly below the frame. It is -1 for
-                 the frame itself. In the backward pass, the callee is the outermost function of autograd. If the line
+    callee       row of the operator or function that the line called: the range directly below the frame; -1 if
+                 the range is the frame itself. In the backward pass, the callee is the outermost function of autograd. If the line
                  is unknown, the callee is the outermost range
     is_backward  whether autograd runs the range outside the user's frames. The line of such a range is the line of
                  the forward operator whose gradient the range computes. All other work on autograd's threads has the
@@ -162,8 +162,8 @@ def _line_times(rank_trace: RankTrace, libraries: tuple[str, ...]) -> pl.DataFra
 def lines_of_work(rank_trace: RankTrace, libraries: tuple[str, ...] = ()) -> pl.DataFrame:
     """Return, for each device activity, the host range whose line of code launched it.
 
-    This is the call that launched the activity. If the call is unknown, it is the operator that has the same external
-    id as the activity.
+    The range is the call that launched the activity. If that call is unknown, the range is the operator that has the
+    same external id as the activity.
 
     Returns:
         One row for each row of `launches`, in the same order:
@@ -194,7 +194,7 @@ def lines_of_events(rank_trace: RankTrace, event_index: pl.Series) -> pl.DataFra
         function     str
         callee       str     name of the operator or function that the line called, as in `HostLines`; memory addresses
                              in it are left out
-        is_backward  bool    whether autograd runs the event, as in `HostLines`
+        is_backward  bool    whether autograd, not the user's code, runs the event, as in `HostLines`
         frame_index  uint32  event_index of the Python frame with this line or, if the file contains only stacks, of the
                              operator with the stack
     """
@@ -217,7 +217,7 @@ def lines_of_events(rank_trace: RankTrace, event_index: pl.Series) -> pl.DataFra
 def _ranges(rank_trace: RankTrace) -> pl.DataFrame:
     """Return all ranges of host threads, except collectives that the host itself performs, for example with Gloo.
 
-    These collectives do not run on the thread that recorded them.
+    Such a collective is recorded on one thread but runs on another.
     """
     ranges = event_ranges(rank_trace, (*CALL_KINDS, EventKind.PYTHON_FUNCTION), _COLUMNS)
     beside = _is_named(rank_trace, ranges, HOST_COLLECTIVE) & ~np.isin(ranges["kind"].to_numpy(), LAUNCH_KINDS)
@@ -335,7 +335,7 @@ def _backward_parts(rank_trace: RankTrace, by_event: pl.DataFrame) -> tuple[_Row
 
 
 def _in_file_order(ranges: pl.DataFrame) -> pl.DataFrame:
-    """Return the event_index of each range, and its row in `ranges`, in the order of the file."""
+    """Return each range's event_index and row in `ranges`, in the order in which the file lists the ranges."""
     return ranges.select("event_index", row=pl.int_range(pl.len())).sort("event_index")
 
 
@@ -375,7 +375,7 @@ def _waits(rank_trace: RankTrace, ranges: pl.DataFrame, by_event: pl.DataFrame, 
 
 
 def _begins_anew(known: HostLines, parent: _Rows) -> _Bools:
-    """Return whether each range is outermost or differs from the range around it in its line, callee or flags."""
+    """Return whether each range is outermost, or its line, callee or flags differ from those of the range around it."""
     begins: _Bools = parent == NO_PARENT
     for values in (known.line, known.callee, known.is_backward, known.is_wait, known.is_python):
         begins = begins | (values[:-1] != values[parent])

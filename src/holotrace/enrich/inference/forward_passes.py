@@ -91,7 +91,8 @@ def denoising_passes(rank_trace: RankTrace, within: pl.DataFrame | None = None, 
 def model_passes(rank_trace: RankTrace) -> Passes:
     """Return the repeated forward passes of a model.
 
-    These are the calls of its outermost module or, if no module call repeats, the spans between token embeddings.
+    These are the calls of the model's outermost module or, if no module call repeats, the spans between token
+    embeddings.
     """
     modules = _most_repeated(_outermost(_modules(rank_trace, "")))
     if modules.height > 1:

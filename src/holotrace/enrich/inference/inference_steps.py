@@ -46,7 +46,7 @@ class InferenceSteps(NamedTuple):
 
         event_index           uint32  the range or module call of the step; null if only an operator marks its start
         step_name             str     name of the range; null if there is no range
-        engine                str     vllm, sglang, …; annotation for names that users chose; null if unknown
+        engine                str     vllm, sglang, …; annotation or pattern for other names; null if unknown
         found_by              str     annotation, python function, module, compiled graph, token embedding, or profiler step
         kind                  str     prefill, decode, mixed or denoising; null if unknown
         is_draft              bool    whether the step runs the draft model of speculative decoding
@@ -233,7 +233,7 @@ def _as_profiler_steps(rank_trace: RankTrace, table: pl.DataFrame) -> pl.DataFra
 
 
 def _completed(rank_trace: RankTrace, table: pl.DataFrame) -> pl.DataFrame:
-    """Fill in the facts that names lack, from the shapes of the first token embedding and attention in each step."""
+    """Fill in what the step names do not contain, from the shapes of each step's first token embedding and attention."""
     joined = table.with_row_index("row").join(_evidence(rank_trace, table), on="row", how="left", maintain_order="left")
     batch, length, joined_tokens = pl.col("batch"), pl.col("length"), pl.col("batch").is_null()
     tokens = pl.when(~joined_tokens).then(batch * length)

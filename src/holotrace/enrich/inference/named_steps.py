@@ -23,7 +23,8 @@ _GENERAL_ENGINES = ("annotation", "pattern")
 class NamedStep(NamedTuple):
     """A range that marks a step.
 
-    said  the facts in the range's name, and in the names of ranges inside it that mark the same step
+    said  what is known about the step, such as its number of requests, from the name of this range and from the names
+          of inner ranges that mark the same step
     """
 
     event_index: int
@@ -97,7 +98,7 @@ def _with_inner(outer: NamedStep, steps: list[NamedStep]) -> list[NamedStep]:
 
 
 def _joined(outer: StepName, inner: StepName) -> StepName:
-    """Combine the facts in both names. If both names give a value, the outer name takes precedence.
+    """Combine the facts in the names of two nested ranges. If both names give a fact, the outer name's value is used.
 
     The result keeps the rule that matched the inner name. But if that rule is general (a rule for annotations, or a
     user's pattern), the result keeps the rule that matched the outer name.

@@ -95,8 +95,8 @@ def _sums(phase: str) -> str:
 
 # fmt: off
 RULES = (
-    StepRule(rf"execute_(?P<padded_tokens>{_N})_context_(?P<prefill_requests>{_N}){_sums('c')}_generation_(?P<decode_requests>{_N}){_sums('g')}", "vllm", None, "0.26 and later, with detailed_trace_annotation; earlier versions with TraceLens' patches", _VLLM),
-    StepRule(rf"execute_context_(?P<prefill_requests>{_N})\((?P<prefill_tokens>{_N})(_{_N})?\)_generation_(?P<decode_requests>{_N})\((?P<decode_tokens>{_N})(_{_N})?\)", "vllm", None, "before 0.26; later versions without detailed_trace_annotation", _VLLM),
+    StepRule(rf"execute_(?P<padded_tokens>{_N})_context_(?P<prefill_requests>{_N}){_sums('c')}_generation_(?P<decode_requests>{_N}){_sums('g')}", "vllm", None, "0.26 and later if detailed_trace_annotation is on; earlier versions with TraceLens' patches", _VLLM),
+    StepRule(rf"execute_context_(?P<prefill_requests>{_N})\((?P<prefill_tokens>{_N})(_{_N})?\)_generation_(?P<decode_requests>{_N})\((?P<decode_tokens>{_N})(_{_N})?\)", "vllm", None, "before 0.26; later versions if detailed_trace_annotation is off", _VLLM),
     StepRule(rf"execute_new_(?P<prefill_requests>{_N})_cached_(?P<cached_requests>{_N})", "vllm", None, "versions before execute_context_", _VLLM),
     StepRule(r"step\[(EXTEND|SPLIT_PREFILL)\b.*\]", "sglang", "prefill", "0.5", _SGLANG),
     StepRule(r"step\[DECODE\b.*\]", "sglang", "decode", "0.5", _SGLANG),
@@ -104,7 +104,7 @@ RULES = (
     StepRule(r"step\[TARGET_VERIFY\b.*\]", "sglang", "decode", "0.5", _SGLANG, is_verifying=True),
     StepRule(r"step\[DRAFT_EXTEND(_V2)?\b.*\]", "sglang", None, "0.5", _SGLANG, is_draft=True),
     StepRule(r"step\[(IDLE|PREBUILT|DUMMY_FIRST|DLLM_EXTEND)\b.*\]", "sglang", None, "0.5", _SGLANG),
-    StepRule(rf"(\[Executor\] )?_forward_step( {_N})?: (?P<prefill_requests>{_N}) ctx reqs, ((?P<prefill_tokens>{_N}) ctx tokens, )?(?P<decode_requests>{_N}) gen reqs", "tensorrt_llm", None, "1.0 and later; earlier versions without the iteration number", _TENSORRT),
+    StepRule(rf"(\[Executor\] )?_forward_step( {_N})?: (?P<prefill_requests>{_N}) ctx reqs, ((?P<prefill_tokens>{_N}) ctx tokens, )?(?P<decode_requests>{_N}) gen reqs", "tensorrt_llm", None, "1.0 and later; earlier versions, which omit the iteration number", _TENSORRT),
     StepRule(r"prefill\[.*\]", "atom", "prefill", "0.1.3 and later", _ATOM),
     StepRule(r"(eager_)?decode\[.*\]", "atom", "decode", "0.1.3 and later", _ATOM),
     StepRule(r"dummy_(prefill|decode|eager_decode)\[.*\]", "atom", None, "0.1.3 and later", _ATOM),
@@ -240,7 +240,7 @@ def _read(name: str, groups: Mapping[str, str | None], rule: StepRule) -> StepNa
 def _pairs(name: str, kind: str) -> dict[str, int]:
     """Return the numbers in pairs such as `key=number` or `key=number/padded`.
 
-    If a sum lacks the prefix `c_` or `g_`, it belongs to the phase of `kind`.
+    The prefix of a sum names its phase: `c_` prefill, `g_` decode. A sum without prefix belongs to the phase `kind`.
     """
     phase = {"prefill": "c", "decode": "g"}.get(kind, "")
     numbers: dict[str, int] = {}

@@ -20,7 +20,7 @@ RANGES = tuple(kind for kind in EventKind if kind not in _NO_RANGES)
 def origin_ns(trace: Trace) -> int:
     """Return the earliest start of the listed events of all ranks, including events that are not selected.
 
-    HTA's times are relative to it.
+    HTA's times are relative to this start.
     """
     return min((span[0] for span in trace.map(_whole_span).values() if span), default=0)
 

@@ -33,7 +33,7 @@ CUT_OFF_KINDS = ("truncated_json", "truncated_compression")
 """Kinds of findings about a file that ends too early, within an event."""
 
 _NO_END = "missing_end"
-"""Kind of finding about a file that ends after an event, but before the end of the document."""
+"""Kind of finding about a file that ends too early, but after a complete event."""
 
 _RUNTIMES = {"cuda_runtime_version": "CUDA", "hip_runtime_version": "HIP"}
 _TIME_OF_DAY_NS = 10**17
@@ -198,7 +198,7 @@ def _where(rank_trace: RankTrace, finding: Finding) -> str:
 
 
 def unrelated(facts: Mapping[int, FileFacts]) -> str:
-    """Return a sentence about differences that the ranks of one job cannot have; empty if there are none."""
+    """Return a sentence that says why the traces do not look like one job; empty if they do."""
     differences = [
         _times(facts),
         _single(facts),

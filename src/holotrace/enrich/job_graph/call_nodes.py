@@ -31,7 +31,7 @@ class CallGraph(EqualByContent):
         event_index  uint32  as in `of_rank(rank_trace).calls`
         activity     uint32  row of `graph.activities`
         asked_node   uint32  row of `graph.nodes`. For host calls, this is the last node of the requesting thread at or
-                             before the time of the request; for kernels, it is the same as start_node
+                             before the time of the request. For kernels, asked_node equals start_node
         start_node   uint32  row of `graph.nodes`
         end_node     uint32  row of `graph.nodes`
     """

@@ -39,7 +39,7 @@ class JoinType(IntEnum):
 
 
 class JoinEdges(NamedTuple):
-    """Edges of one kind; `call` is the row of `JobGraph.calls`, -1 outside communication."""
+    """Edges of one kind; `call` is the row of `JobGraph.calls`, or -1 if the edge belongs to no communication call."""
 
     source: _Int64
     target: _Int64

@@ -26,7 +26,7 @@ LEGS: dict[str, pl.DataType | type[pl.DataType]] = {
 
 
 def legs(job: JobGraph) -> pl.DataFrame:
-    """Return the critical path: walk back from the end of the job's step along the edges that arrive last.
+    """Return the critical path: walk back from the end of the step, at each node along the edge that arrives last.
 
     Returns:
         The edges of the path ("legs") in time order; together they cover the step without gaps:

@@ -54,7 +54,9 @@ def placed_calls(of_ranks: Mapping[int, RankGraph], job: JobCalls, first: _Int64
 
 
 def _awaited_ns(graph: RankGraph) -> _Int64:
-    """Return how long each call lasted after its rank stopped delaying its end; `_FOREVER_NS` if its rank never did.
+    """Return how long each call lasted after its rank stopped delaying the end of the call.
+
+    The time is `_FOREVER_NS` if the rank does not delay the end at all, because only communication delays it.
 
     `joints` uses this time to find the threads that began to wait only after the last arrival. The calls of these
     threads may end long after the message arrived.

@@ -27,8 +27,8 @@ class RankGraph(NamedTuple):
     node        per point: its row in `EventGraph.nodes`
     time_ns     the measured time of each point, on the rank's own clock; the first and last point are the window's ends
     source, target, length_ns  the edges between points. No edge leads from a call's start to its own end, because other
-                               ranks may delay the end. An edge to the end of a call is as long as its path up to the
-                               last event before this end.
+                               ranks may delay the end. If an edge leads to the end of a call, its length excludes the
+                               time between the last event before this end and the end itself.
     reached_from  per point: the point where its binding chain begins; -1 for the first point, and for the end of a
                   call if only communication delays this end
     chain_ns    per point: the length of its binding chain
@@ -77,7 +77,7 @@ def rank_graph(rank_trace: RankTrace, window: PathWindow, data_loading: Sequence
 
 
 def opened(known: CallGraph) -> OpenGraph:
-    """Remove the edges from the start of each call to its end."""
+    """Return the graph of a rank without the edges that lead from the start of a call to the end of the same call."""
     graph = known.graph
     count = len(graph.nodes)
     is_point, start_of = points(known)

@@ -82,7 +82,7 @@ def _latest(calls: pl.DataFrame, ended: pl.DataFrame) -> pl.DataFrame:
 
 
 def _shared(operations: pl.DataFrame) -> pl.Series:
-    """Return the number of each operation's communication; null if only one rank of the table takes part in it."""
+    """Return the number of each operation's communication; null if only one rank in the table takes part in it."""
     is_shared = pl.col("instance").is_not_null() & (pl.col("rank").n_unique().over("step", "instance") > 1)
     number = pl.struct("step", "instance").rank("dense").cast(pl.Int64) - 1
     numbered = operations.filter(is_shared).select("row", number.alias("number"))

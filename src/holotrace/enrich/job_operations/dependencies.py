@@ -48,7 +48,7 @@ def by_kind(operations: pl.DataFrame) -> Dependencies:
     the first and last stage (embedding gradients), or all ranks (gradient clipping).
 
     Args:
-        operations: the result of `operations_table`, with the row number (`row`, uint32).
+        operations: the result of `operations_table`, with the row number in an added column `row` (uint32).
     """
     passes, messages = passes_of(operations), operations.filter(pl.col("kind").is_in(MESSAGES))
     matched = messages_of(messages, passes)

@@ -54,10 +54,10 @@ def ideal_ns(operations: pl.DataFrame) -> pl.Series:
 
 
 def _places(operations: pl.DataFrame) -> pl.DataFrame:
-    """Return for each computation row to which part of its operation it belongs.
+    """Return the part of its operation to which each computation row belongs.
 
-    The column `place` numbers the parts: it counts the communications that began on the rank between the start of the
-    operation and the start of the row.
+    The column `place` is the number of the part, counted from 0. It equals the number of communications that began on
+    the rank between the start of the operation and the start of the row.
     """
     began = operations.filter(is_communication()).sort("start_ns")
     counted = began.select(

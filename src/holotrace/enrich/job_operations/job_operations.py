@@ -74,8 +74,8 @@ def _begun(calls: pl.DataFrame, began: pl.DataFrame) -> pl.DataFrame:
 def _ended_together(calls: pl.DataFrame) -> pl.DataFrame:
     """Make a message's send and receive both end at the earlier of their two ends.
 
-    A host may wait for a message only long after the message arrived, for instance at the end of the step. The recorded
-    end of that host's call is then too late. But if one call ends before the other starts, neither end changes.
+    If a host waits for a message only long after it arrived, for instance at the end of the step, the recorded end of
+    the host's call is too late. But if one call ends before the other starts, both keep their ends.
     """
     end, last_start = pl.col("start_ns") + pl.col("duration_ns"), pl.col("start_ns").max().over("instance")
     marked = calls.with_columns(end.alias("end_ns"), last_start.alias("last_start")).with_columns(
@@ -152,7 +152,7 @@ def _connected(ranks: Collection[int], pairs: Iterable[tuple[int, int]]) -> list
 
 
 def _named(calls: pl.DataFrame, computed: pl.DataFrame, places: pl.DataFrame, axes: Mapping[int, Axis]) -> pl.DataFrame:
-    """Add kind and sequence; kinds of messages contain the direction, and kinds of collectives contain the axis."""
+    """Add `kind` and `sequence`; the kind starts with the direction of a message or the axis of a collective."""
     names = {group: axis.name for group, axis in axes.items()}
     axis = pl.col("group").replace_strict(names, default="unknown", return_dtype=pl.String).fill_null("unknown")
     collective = pl.col("collective").str.replace_all("_", "-")

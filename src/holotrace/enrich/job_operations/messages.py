@@ -10,8 +10,8 @@ WITHIN_RANK = ("step", "rank")
 LANE = "lane"
 
 CLOCK_ERROR_NS = 50_000
-"""A receive that starts more than this long after the last pass starts carries no data. A send that ends more than this
-long before the first pass ends carries no data either.
+"""A receive carries no data if it starts more than this long after the last pass of its rank in the same direction
+starts. A send carries no data if it ends more than this long before the first such pass ends.
 
 At the beginning and end of a step, the schedule skips some sends and receives, but some recorders write them anyway.
 """
@@ -33,7 +33,7 @@ class Messages(NamedTuple):
 def messages_of(messages: pl.DataFrame, passes: pl.DataFrame) -> Messages:
     """Match messages to passes by their order on each rank, and match sends to receives.
 
-    The k-th message of a kind on a rank belongs to one of the rank's passes in that direction:
+    The k-th message of a kind on a rank belongs to a pass of the rank in the same direction (forward or backward):
 
     - If the rank has exactly as many messages of the kind as it has passes that need one, the k-th message belongs to
       the k-th of these passes.

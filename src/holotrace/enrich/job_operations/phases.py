@@ -109,7 +109,7 @@ def _ranges(rank_trace: RankTrace, kinds: tuple[EventKind, ...] | list[EventKind
 
 
 def _innermost_operators(rank_trace: RankTrace) -> Intervals:
-    """Return when the host runs innermost operators, except those that communicate or run inside a collective."""
+    """Return when the host runs innermost operators that neither communicate nor are inside a collective."""
     nodes = host_nodes(rank_trace)
     parent = nodes["parent"].to_numpy()
     is_operator = (nodes["node_class"] == NodeClass.OPERATOR).to_numpy()

@@ -93,7 +93,7 @@ def operations_table(frame: pl.DataFrame, source: str = "the table of operations
         rank           int32   optional if dp_rank and stage are given
         dp_rank        int64   data-parallel rank; by default numbered by rank within the stage
         stage          int64   number of the pipeline stage, counted from 0; by default 0
-        step           int64   by default 0; only times within the same step are compared
+        step           int64   number of the step, by default 0; times of different steps are not compared
         microbatch     int64   null if the operation belongs to no microbatch; also `mb_id`
         chunk          int64   model chunk within the stage (interleaved schedules), by default 0; also `mc`
         global_chunk   int64   model chunk within the model; by default chunk * stages + stage; also `gmc`
@@ -252,7 +252,7 @@ def _not_negative(name: str) -> pl.Expr:
 
 
 def has_known_communication(operations: pl.DataFrame) -> bool:
-    """Return whether any row has an instance or is a collective over one axis of parallelism.
+    """Return whether any row has an `instance` or is a collective over one axis of parallelism.
 
     If so, `by_time` can infer the dependencies.
     """

@@ -20,7 +20,7 @@ def sequences(kernels: pl.DataFrame, by: str) -> pl.DataFrame:
         by: name of the column that identifies the owner of each kernel.
 
     Returns:
-        One row for each owner, in the order of the owners' first kernels, with the column that `by` names and:
+        One row for each owner, in the order of the owners' first kernels; the column that `by` names, and:
 
         sequence      str    string ids, joined by commas
         kernel_count  int64

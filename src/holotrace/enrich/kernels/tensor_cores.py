@@ -67,7 +67,7 @@ _PRODUCTS = (
     r"gemm|matmul|(^|_|[a-z])mm(_|[A-Z]|$)|bmm|conv(?!ert)|attention|attn|mha|mla|fmoe|fused_?moe|linear(?!iz)|einsum|dot|mqa|lstm|gru|"
     r"mlp|ffn|feed_?forward|prefill|decode|(moe|gemm)\w*_?stage_?\d|(?<!in_)chunk|delta_?rule|delta_?net|_ssd_|_gla_|_kda_"
 )
-"""Words in the names of functions that may multiply matrices; the words do not show on which cores."""
+"""Words in the names of functions that may multiply matrices; the words do not show whether tensor cores are used."""
 
 _NO_PRODUCTS = (
     r"elementwise|pointwise|reduc(e|tion)|softmax|norm(?!al)|normal_kernel|copy|memset|memcpy|(?<!pre)fill|zero|cast|convert|"
@@ -293,11 +293,11 @@ RULES: tuple[Rule, ...] = (
 )
 """The rules that come with holotrace; the first that matches decides.
 
-If no rule matches, the cores depend on the kernel's name and work:
+If no rule matches a kernel, the first of these conditions that holds decides:
 
-- They are unknown if the name contains one of `_PRODUCTS`.
-- Otherwise, they are ordinary cores if the kernel moves or sends data, or if its name contains one of `_NO_PRODUCTS`.
-- Otherwise, they are unknown.
+- If the kernel's name contains one of `_PRODUCTS`, it is unknown on which cores the kernel runs.
+- If the kernel moves or sends data, or its name contains one of `_NO_PRODUCTS`, the kernel runs on ordinary cores.
+- For all other kernels, it is unknown.
 """
 
 PLUGIN_OPERATORS = (
@@ -352,7 +352,7 @@ def answer_of_name(name: str) -> bool | None:
 
 
 def add_rule(pattern: str, cores: Cores, *, reason: str = "") -> None:
-    """Set the cores of kernels whose name contains `pattern`; this rule overrides all others.
+    """Declare on which cores the kernels run whose names contain `pattern`; this rule overrides all others.
 
     Raises:
         InvalidOptionError: the pattern is not a regular expression, or `cores` is none of "tensor", "ordinary", "unknown".

@@ -60,7 +60,7 @@ def changes_by_address(events: pl.DataFrame, keys: Sequence[str]) -> pl.DataFram
 
         row                        uint32  row of the event in `events`
         is_allocation              bool
-        allocated                  uint32  row of the previous event with the same keys; null unless it is an allocation
+        allocated                  uint32  row of the previous event with the same keys; null if that event frees memory
         is_followed_by_allocation  bool    whether the next event with the same keys allocates; null if none follows
     """
     is_allocation, row = pl.col("change_bytes") > 0, pl.col("row")

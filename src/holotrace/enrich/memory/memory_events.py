@@ -51,8 +51,8 @@ https://github.com/pytorch/pytorch/blob/v2.9.0/torch/headeronly/core/DeviceType.
 def memory_events(rank_trace: RankTrace) -> pl.DataFrame:
     """Return the memory events with the total memory after each event.
 
-    The total comes from the file. In files from before 2022, which have no totals, the total is the sum of all changes,
-    plus the smallest initial amount that keeps all totals from being negative.
+    Trace files since 2022 contain this total. In older files, it is computed: the sum of all changes so far, plus the
+    smallest initial amount that keeps all totals from being negative.
 
     Returns:
         Sorted by device_type, device, time_ns:

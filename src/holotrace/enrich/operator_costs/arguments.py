@@ -178,8 +178,8 @@ class Arguments:
     def _is_sparse(self, index: int) -> bool:
         """Whether a tensor is sparse: the profiler records an empty list of strides for sparse tensors.
 
-        The packed tensors of oneDNN also have empty lists of strides, so no input of an mkldnn operator is treated as
-        sparse.
+        The profiler also records an empty list for packed tensors of oneDNN, which are dense. No input of an mkldnn
+        operator is therefore treated as sparse.
         """
         is_recorded = -len(self.strides) <= index < len(self.strides)
         return is_recorded and self.strides[index] == [] and "mkldnn" not in self.operator

@@ -153,7 +153,7 @@ def _longest(names: pl.Series, lengths: _Rows, group: _Rows, count: int) -> pl.S
     np.maximum.at(longest, group, lengths)
     at = np.flatnonzero(lengths == longest[group])
     chosen = np.zeros(count, np.int64)
-    chosen[group[at[::-1]]] = at[::-1]  # written in reverse: the first of equally long rows wins
+    chosen[group[at[::-1]]] = at[::-1]  # reversed, so that the first of equally long rows is written last and kept
     return names.gather(pl.Series(chosen))
 
 
@@ -208,7 +208,7 @@ def _calls_itself(rank_trace: RankTrace, stacks: pl.DataFrame, is_whole: _Bools)
     - An operator on a DTensor is recorded with the shapes of the whole tensor, and then calls itself on this rank's
       shard.
     - In `torch.vmap`, an operator is recorded with the shapes of one example, and then calls itself on the whole batch.
-      A matrix product may call another matrix product instead, so all matrix products are treated as one operator.
+      `torch.vmap` may also replace one kind of matrix product by another, so all matrix products are one operator here.
     """
     parent, name, whole = stacks["parent_row"].to_numpy(), stacks["name"].to_numpy(), np.flatnonzero(is_whole)
     around = nearest_above(parent, is_whole, whole)
@@ -237,7 +237,7 @@ def _with_products_as_one(rank_trace: RankTrace) -> _Rows:
 def _calls_on_host(rank_trace: RankTrace) -> pl.DataFrame:
     """Return the calls that do work on the host.
 
-    If a call inside another call has no row of its own in the result, the outer call's time includes its time.
+    The time of a call is its self time plus the self time of the calls inside it that have no row of their own.
     """
     stacks = call_stacks(rank_trace)
     is_operator = (stacks["kind"] == EventKind.CPU_OP).to_numpy()
@@ -288,8 +288,8 @@ def _leaves_to_inner(parent: _Rows, is_operator: _Bools, with_rule: _Rows) -> _B
 def _numbered(rank_trace: RankTrace, calls: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame, RelatedOperators]:
     """Assign a key to each call; calls with the same key have the same cost.
 
-    Return three values: the calls with the numbers of their keys; the keys; the other operators that the calls' rules
-    read.
+    Return three values: the calls, each with the number of its key; the keys, in the order of their numbers; and the
+    other operators on which the costs of the calls depend.
     """
     stacks, rows = call_stacks(rank_trace), calls["row"].to_numpy()
     event_index = gathered(stacks["event_index"], rows)
@@ -318,7 +318,7 @@ def _numbered(rank_trace: RankTrace, calls: pl.DataFrame) -> tuple[pl.DataFrame,
 
 
 def _related(rank_trace: RankTrace, stacks: pl.DataFrame, rows: _Rows) -> tuple[RelatedOperators, pl.Series]:
-    """Return the operators that the calls' rules read, and whether each call's rule reads the forward operator."""
+    """Return, for each call, the related operators that its rule reads, and whether these are forward operators."""
     numbers = pl.Series("related", [None], dtype=pl.UInt32).new_from_index(0, len(rows))
     lists: list[tuple[tuple[str | None, ...], ...]] = []
     of_forward = pl.Series([False]).new_from_index(0, len(rows))

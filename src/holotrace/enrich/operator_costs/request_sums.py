@@ -1,9 +1,9 @@
 """Read sums over the requests of an inference step from the name of its annotation.
 
 vLLM and SGLang name a step `execute_8192_context_9(sq8155sk8430sqsq7475785sqsk7671310)_generation_37(sq37…)`. The
-numbers after `context` and `generation` are the numbers of requests in prefill and in decode. If each of these requests
-has q new tokens and k tokens in the cache, the numbers in parentheses are sums over the requests: of q (sq), k (sk),
-q·q (sqsq) and q·k (sqsk). `holotrace.enrich.inference.step_names` parses the names.
+numbers after `context` and `generation` are the numbers of requests in prefill and in decode. Let q be the number of
+new tokens of a request, and k the number of its tokens in the cache. The numbers in parentheses are sums over these
+requests: of q (sq), k (sk), q·q (sqsq) and q·k (sqsk). `holotrace.enrich.inference.step_names` parses the names.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from holotrace.store.trace import RankTrace
 
 
 def request_sums(step: str | None) -> dict[str, int]:
-    """Return the sums in a step's name; empty if the name contains no sums.
+    """Return the sums over requests that the name of a step contains; an empty dict if it contains none.
 
     The keys are c_sq, c_sk, c_sqsq and c_sqsk for prefill, and g_sq, g_sk, g_sqsq and g_sqsk for decode.
 
@@ -32,9 +32,9 @@ def request_sums(step: str | None) -> dict[str, int]:
 
 
 def steps_with_sums(rank_trace: RankTrace, stacks: pl.DataFrame, rows: npt.NDArray[np.int64]) -> pl.Series:
-    """Return, for each of `rows`, the name (string id) of the innermost step around it whose name contains sums.
+    """Return the name (string id) of the step that contains each row, if the name contains sums over requests.
 
-    The name is null if there is no such step around the row.
+    If several such steps contain the row, the innermost is chosen. If there is no such step, the name is null.
     """
     distinct = called_names(rank_trace)
     has_sums = pl.Series([bool(request_sums(text)) for text in rank_trace.texts(distinct)], dtype=pl.Boolean)

@@ -85,7 +85,7 @@ def recorded_device_owner(rank_trace: RankTrace) -> pl.DataFrame:
 
 @derived
 def _nested_ranges(rank_trace: RankTrace) -> pl.DataFrame:
-    """Return the host calls and modules, parents first, each with the row of its parent and whether it is a node.
+    """Return the host calls and modules, parents first; `is_node` marks the rows that are nodes of the call tree.
 
     An annotation inside an operator is not a node; work launched inside such an annotation belongs to the operator.
     """
@@ -115,8 +115,8 @@ def _is_within_operator(
 ) -> npt.NDArray[np.bool_]:
     """Return which annotations are inside an operator.
 
-    Other annotations and runtime or driver calls may lie between the two. If a module lies between them, the annotation
-    is not considered to be inside the operator.
+    An annotation counts as inside an operator even if other annotations or runtime or driver calls lie between the two,
+    but not if a module lies between them.
     """
     is_annotation = (node_class == NodeClass.ANNOTATION) & ~is_call
     rows = np.flatnonzero(is_annotation)

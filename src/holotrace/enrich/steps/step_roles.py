@@ -77,8 +77,8 @@ def times_within(
     Args:
         intervals: the intervals of the `ROLES`.
         within: the steps.
-        restarts: whether to reproduce a mistake of the TensorBoard plugin. If the earlier roles together fill every
-            step, the plugin still counts the whole time of the next role, and so counts some time twice.
+        restarts: whether to count some time twice, as the TensorBoard plugin does by mistake: if the earlier roles
+            together fill every step, the plugin still counts the whole time of the next role.
     """
     starts, ends = within["start_ns"].to_numpy(), within["end_ns"].to_numpy()
     taken: Intervals = (np.empty(0, np.int64), np.empty(0, np.int64))

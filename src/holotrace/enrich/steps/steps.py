@@ -94,7 +94,8 @@ def device_extended_windows(rank_trace: RankTrace, annotation: str | None = None
     early. If no window launched work, all windows stay unchanged.
 
     Returns:
-        The columns of `windows`, sorted by start_ns; extended windows never overlap, but unchanged windows may.
+        The columns of `windows`, sorted by start_ns. The windows overlap only if they stay unchanged because no window
+        launched work.
     """
     host = windows(rank_trace, annotation)
     work = device_rows(rank_trace).select("event_index", "start_ns", "end_ns")

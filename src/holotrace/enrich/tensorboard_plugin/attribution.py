@@ -164,7 +164,7 @@ class PluginAttribution(Attribution):
         return times_within(intervals, steps, restarts=True)
 
     def series_edges(self, rank_trace: RankTrace, _whole: Int64Array, _parts: int) -> Int64Array:
-        """Return the edges of the plugin's buckets."""
+        """Return the times at which the buckets of the plugin's time series begin and end."""
         return bucket_edges(rank_trace)
 
     # Communication

@@ -1,6 +1,6 @@
 """Move backward nodes in the trees as the TensorBoard plugin does; only for `compat`.
 
-`holotrace.enrich.host.modules` computes holotrace's own backward times, without moving nodes.
+holotrace's own backward times come from `holotrace.enrich.host.modules`, which does not move nodes.
 """
 
 from __future__ import annotations
@@ -54,8 +54,8 @@ def with_backward_modules(rank_trace: RankTrace, summed: pl.DataFrame) -> pl.Dat
     """Return the trees with the plugin's backward nodes; `summed_row` is each node's row in `summed`, -1 for new nodes.
 
     Arrows in the trace lead from forward operators to backward operators, which are below `evaluate_function` nodes of
-    autograd. If the forward operator belongs to a module, the `evaluate_function` node moves from its thread to a new
-    node `<module>.backward` on the main thread, together with the gradient accumulations that follow it. Backward nodes
+    autograd. If the forward operator belongs to a module, the `evaluate_function` node and the gradient accumulations
+    that follow this node move from their thread to a new node `<module>.backward` on the main thread. Backward nodes
     without such an arrow are dropped.
     """
     unchanged = summed.with_columns(pl.int_range(pl.len(), dtype=pl.Int64).alias("summed_row"))
@@ -123,9 +123,9 @@ def _top_nodes(trees: list[_Node], backward_ids: set[int]) -> tuple[list[_Node],
 
 
 def _main_tree(summed: pl.DataFrame, trees: list[_Node], passes: list[_Node]) -> _Node:
-    """Return the last tree with steps.
+    """Return the last tree that contains a step.
 
-    If no tree has steps, return the longest tree. The first tree with a backward pass directly below its root is not
+    If no tree contains a step, return the longest tree. The first tree with a backward pass directly below its root is not
     considered, unless it is the only tree.
     """
     with_steps = set(summed.filter(pl.col("node_class") == NodeClass.STEP)["tree"])
@@ -141,7 +141,7 @@ def _main_tree(summed: pl.DataFrame, trees: list[_Node], passes: list[_Node]) ->
 
 
 def _groups(passes: list[_Node], accumulate_ids: set[int]) -> dict[_Node, list[_Node]]:
-    """Return {backward pass: the pass itself and the gradient accumulations that follow it}."""
+    """Return, for each backward pass, the pass itself and the gradient accumulations that follow it."""
     groups: list[list[_Node]] = []
     for node in passes:
         if node.name in accumulate_ids and groups:

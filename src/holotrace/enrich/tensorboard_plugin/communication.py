@@ -1,4 +1,4 @@
-"""Find the communication nodes of torch_tb_profiler: host events named after five collectives, and their kernels.
+"""Find the communication nodes of torch_tb_profiler: host events such as `nccl:all_reduce`, each with its kernels.
 
 The plugin treats a kernel as communication if it has the same external id as one of these host events. Since PyTorch
 1.13, a kernel and its host event have different external ids, so the plugin mistakes NCCL kernels for computation.
@@ -72,7 +72,7 @@ def communication_nodes(rank_trace: RankTrace) -> pl.DataFrame:
     if events["name"].str.slice(0, 4).n_unique() > 1:
         return _with_bytes(rank_trace, events.clear())
     nodes = events.unique("external_id", keep="last", maintain_order=True)
-    # Nodes are in the order in which their ids first occur; sorting keeps this order for equal ranges.
+    # Nodes with the same start and end are sorted by the first occurrence of their ids.
     first = events.unique("external_id", keep="first", maintain_order=True).select("external_id").with_row_index("met")
     ordered = nodes.join(first, on="external_id", nulls_equal=True)
     by_time = ordered.sort("start_ns", "end_ns", "met", descending=[False, True, False]).drop("met")

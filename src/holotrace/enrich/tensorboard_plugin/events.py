@@ -14,7 +14,7 @@ from holotrace.store.trace import RankTrace
 
 
 class PluginType(IntEnum):
-    """The plugin's type of an event."""
+    """The type that the plugin assigns to an event."""
 
     IGNORED = 0
     TRACE = 1
@@ -126,8 +126,8 @@ def plugin_launches(rank_trace: RankTrace) -> pl.DataFrame:
     """Return the runtime call that the plugin finds for each kernel, copy and memset.
 
     The plugin finds the last call that has the same correlation as the work and begins no later than the work. If all
-    calls with this correlation begin later, the plugin finds the first of them. For work without a correlation, it
-    searches the calls without a correlation.
+    calls with this correlation begin after the work, the plugin finds the first of them. For work without a
+    correlation, it searches the calls without a correlation.
 
     Returns:
         In the order of `plugin_events`:
@@ -154,7 +154,7 @@ def plugin_launches(rank_trace: RankTrace) -> pl.DataFrame:
 
 
 def rounded_ns(rank_trace: RankTrace, time_ns: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-    """Round times to the plugin's floats, then to the nearest nanosecond."""
+    """Convert times to floating-point microseconds, as the plugin does, then round to the nearest nanosecond."""
     base_time_ns = rank_trace.header.base_time_ns
     return _nanoseconds(_float_microseconds(time_ns - base_time_ns)) + base_time_ns
 
@@ -167,7 +167,7 @@ def is_lightning(rank_trace: RankTrace) -> bool:
 def _without_late_end(rank_trace: RankTrace, events: pl.DataFrame) -> pl.DataFrame:
     """Drop the event that marks the end of the recording if it is more than 86.4 s after the start.
 
-    The plugin's authors meant a day, but mistook the file's microseconds for milliseconds.
+    The plugin's authors intended a limit of one day, which is 86,400,000 ms, but the file's times are in microseconds.
     """
     end = events.filter(pl.col("name").is_in(_ids(rank_trace.strings == "Record Window End"))).tail(1)
     begin = events.filter(pl.col("name").is_in(_ids(rank_trace.strings.str.starts_with("Iteration Start:")))).tail(1)

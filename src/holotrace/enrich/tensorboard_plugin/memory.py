@@ -15,7 +15,7 @@ from holotrace.store.derived import derived
 from holotrace.store.trace import RankTrace
 
 SHOWN_DEVICES = (0, 1)
-"""PyTorch's numbers for CPU and CUDA, the only devices whose memory the plugin showed; HIP has another number."""
+"""PyTorch's numbers for the device types CPU and CUDA; the plugin showed memory only for these, not for HIP."""
 
 
 @derived
@@ -63,10 +63,10 @@ def plugin_blocks(events: pl.DataFrame) -> pl.DataFrame:
 
 
 def visited_nodes(nodes: pl.DataFrame, events: pl.DataFrame, is_in_window: pl.Series) -> npt.NDArray[np.bool_]:
-    """Return which nodes in the window the plugin visited.
+    """Return, for each node, whether the plugin visited it.
 
-    The plugin visited the roots and their children. It visited the children of any other node only if that node or one
-    of its descendants has memory events.
+    The plugin visited all roots. In the window, it also visited the children of the roots, and the children of each
+    other visited node if that node or one of its descendants has memory events.
 
     Args:
         nodes: the host trees.

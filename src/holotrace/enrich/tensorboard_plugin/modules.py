@@ -121,7 +121,7 @@ def _by_python_parents(rank_trace: RankTrace) -> list[_Module]:
 
 
 def _rows_of_parents(frames: pl.DataFrame) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
-    """Return the row of each frame's caller: the last frame whose `python_id` is the frame's `python_parent_id`."""
+    """Return the row of each frame's caller; if several frames have the caller's `python_id`, the last of them."""
     last = frames.select("python_id", pl.int_range(pl.len()).alias("row")).unique("python_id", keep="last")
     callers = frames.join(last, left_on="python_parent_id", right_on="python_id", how="left", maintain_order="left")
     return callers["row"].fill_null(NO_PARENT).to_numpy()

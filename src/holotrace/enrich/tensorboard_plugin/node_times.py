@@ -43,7 +43,7 @@ def _summed(rank_trace: RankTrace) -> pl.DataFrame:
 
 
 def _with_backward_nodes(trees: pl.DataFrame, times: pl.DataFrame, is_made: Bools) -> pl.DataFrame:
-    """Fill in the times of added nodes: host totals are the nodes' lengths, device totals are sums over children."""
+    """Fill in the times of added nodes: a host total is the node's length, a device total the sum over its children."""
     parent, columns = trees["parent"].to_numpy(), {name: times[name].to_numpy().copy() for name in times.columns}
     length_ns = (trees["end_ns"] - trees["start_ns"]).to_numpy()
     for name, values in columns.items():

@@ -1,6 +1,7 @@
-"""Build trees and find owners of work as the TensorBoard plugin's last version did; see `holotrace.enrich.attribution`.
+"""Build call trees, and attribute work to their nodes, as the last version of the TensorBoard plugin did.
 
-The trees keep the plugin's quirks, so users see the same numbers; `host_nodes` has holotrace's own trees.
+The trees keep the plugin's quirks, so users see the same numbers; `host_nodes` has holotrace's own trees. See also
+`holotrace.enrich.attribution`.
 """
 
 from __future__ import annotations
@@ -165,7 +166,7 @@ def _first_of_external_ids(rank_trace: RankTrace) -> pl.DataFrame:
 def _placed(rank_trace: RankTrace) -> pl.DataFrame:
     """Return a row for the root of each thread, followed by rows for the thread's ranges.
 
-    `parent` is the row of the parent. It is `_DISCARDED` for ranges that the plugin discarded.
+    `parent` is the row of the parent; for ranges that the plugin discarded, `parent` is `_DISCARDED`.
     """
     ranges = _host_ranges(rank_trace)
     roots = ranges.group_by("tree", maintain_order=True).agg(pl.col("thread").first()).with_columns(is_root=True)
@@ -268,8 +269,8 @@ def _remains(placed: pl.DataFrame) -> npt.NDArray[np.bool_]:
 def _row_that_remains(placed: pl.DataFrame) -> _Rows:
     """Return, for each row, the row in `summed_trees` that represents it; -1 if there is none.
 
-    If a row was merged into its parent, the parent represents it. If a row was discarded, no row represents it. The
-    last entry is for row -1.
+    A row that was merged into its parent is represented by this parent. For a discarded row, the result is -1. The
+    result has one more entry at the end, so that index -1 gives -1.
     """
     parent, remains = placed["parent"].to_numpy(), _remains(placed)
     known = np.where(parent == _DISCARDED, NO_PARENT, np.arange(len(parent)))

@@ -65,7 +65,7 @@ def overlapping_work(rank_trace: RankTrace) -> Iterator[Doubt]:
 def starts_before_launch(rank_trace: RankTrace) -> Iterator[Doubt]:
     """Doubt the times of work that begins before the call that launched it: the clocks of host and device disagree.
 
-    Source: https://github.com/pytorch/kineto/issues/1380, kernels on H100 that begin before their launches.
+    Source: https://github.com/pytorch/kineto/issues/1380 (kernels on H100 begin before their launches).
     """
     work = device_work(rank_trace)
     launched = of_work(launches(rank_trace), work)["launch_start_ns"]

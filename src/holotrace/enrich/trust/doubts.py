@@ -21,7 +21,7 @@ class Doubt:
     sentence     what was found and what it means
     count        number of events or intervals that break the rule
     event_index  the event to look at first; None if the rule is not about events
-    times        intervals in which values in the trace may be wrong; empty if the doubt is about no particular time
+    times        intervals in which values in the trace may be wrong; empty if no particular times are in doubt
     device, stream  the device and stream that the doubt is about; None for the host, all devices or all streams
     from_ns, to_ns  the interval to look at if `times` is empty; None if there is no such interval
     """

@@ -19,8 +19,8 @@ from holotrace.units import counted, duration_text, times_text
 
 LATEST_END_NS = 20_000
 """A wait is reported only if its recorded end is more than this long before the end of the work that it waits for.
-Smaller differences are normal, because the profiler compares the clocks of host and device only from time to time. On a
-healthy MI300, the difference is 8 µs."""
+Smaller differences are normal (8 µs on a healthy MI300), because the profiler compares the clocks of host and device
+only from time to time."""
 
 FEWEST_LOST_LAUNCHES = 10
 SHORTEST_GAP_NS = 1_000_000

@@ -41,6 +41,6 @@ RULES: tuple[Callable[[RankTrace], Iterator[Doubt]], ...] = (
 
 
 def doubts_of_rank(rank_trace: RankTrace) -> tuple[Doubt, ...]:
-    """Return all doubts about the recording of a rank, ignoring selections."""
+    """Return all doubts about the whole recording of a rank, even if only a part of it is selected."""
     whole = rank_trace.unselected
     return tuple(doubt for rule in RULES for doubt in rule(whole))

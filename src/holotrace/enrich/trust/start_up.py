@@ -1,4 +1,4 @@
-"""Find slow first steps, calls and collectives, and work from before the recording."""
+"""Find first steps, calls and collectives that are slow, and work that was launched before the recording."""
 
 from __future__ import annotations
 
@@ -176,7 +176,8 @@ def _leading_count(lengths: Int64Array) -> int:
     if len(lengths) < FEWEST_SAMPLES:
         return 0
     is_long = lengths > TIMES_MEDIAN * np.median(lengths)
-    count = int(np.argmin(is_long))  # the first value that is not long; it exists, because the median is not long
+    # Count the long values at the start. Some value is not long, because the median is not.
+    count = int(np.argmin(is_long))
     is_transient = 0 < count <= MOST_LEADING and lengths[:count].min() > TIMES_LATER * lengths[count:].max()
     return count if is_transient else 0
 

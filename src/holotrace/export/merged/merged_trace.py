@@ -168,7 +168,7 @@ class _Merged:
         return next(known.base_ns for known in self.ranks.values())
 
     def head(self) -> str:
-        """Return the text before the events."""
+        """Return the JSON text that precedes the events in the file."""
         keys = {
             "schemaVersion": 1,
             "displayTimeUnit": "ms",

@@ -130,7 +130,7 @@ class Entry:
             raise DamagedEntryError(message) from error
 
     def is_of(self, source: Location, content_hash: Callable[[Location], str]) -> bool:
-        """Return whether the entry matches the file `source`; read the file only if its stamp does not decide this."""
+        """Return whether the entry matches the file `source`; read the file only if the stamps are not conclusive."""
         now = Stamp.of(source)
         if self.stamp is None or self.stamp.size != now.size:
             return False

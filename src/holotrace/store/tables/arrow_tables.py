@@ -75,7 +75,7 @@ class MemoryTables(EqualByContent):
 class FolderTables:
     """Tables in files `<name>.arrow` of a folder; only the requested columns are read and verified.
 
-    If `sums` is empty, this process has just written the files, and they are not verified.
+    `sums` is empty if this process has just written the files; the files are then not verified.
     """
 
     folder: Path

@@ -79,7 +79,7 @@ CARELESS: dict[str, Callable[[Operators, Tensor], None]] = {
     "device_synchronisation": wait_for_device,
     "stream_synchronisation": wait_for_stream,
 }
-"""For each mistake, the function that simulates it; it is called after a block of the network."""
+"""For each mistake, the function that simulates it. `network` calls this function after some blocks of the model."""
 
 _COUNT = (
     "void at_cuda_detail::cub::detail::reduce::DeviceReduceKernel<at_cuda_detail::cub::detail::reduce::policy_hub<int>>"

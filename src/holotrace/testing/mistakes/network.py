@@ -110,8 +110,8 @@ class Network:
     def _branches(self) -> None:
         """If the blocks of the network have two branches, compute one of them on a side stream.
 
-        With the mistake `streams_in_turn` or the remedy `full_branches`, the compute stream waits for the end of the
-        branch on the side stream before it runs the other branch.
+        With the mistake `streams_in_turn` or the remedy `full_branches`, the branches run one after the other; otherwise,
+        they run at the same time.
         """
         remedies = self.options.remedies
         if remedies.get("dependent_branches"):

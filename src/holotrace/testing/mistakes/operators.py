@@ -51,7 +51,7 @@ class TensorList:
 
 
 class Product(NamedTuple):
-    """`repeats` products of m x k and k x n matrices. Whether rows are aligned depends on their length `row`."""
+    """`repeats` products of m x k and k x n matrices. The row length `row` determines whether rows are aligned."""
 
     m: int
     n: int

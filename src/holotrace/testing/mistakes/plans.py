@@ -37,7 +37,7 @@ class Pair:
 
 
 _Plant = Callable[[str, JobOptions, random.Random], Pair]
-"""Takes a rule, a job and a random generator, and returns a pair with the mistake that the rule describes."""
+"""Takes a rule, a job and a random generator; returns the job with and without the mistake that the rule describes."""
 
 
 def drawn_pair(rule: str, seed: int) -> Pair:
@@ -91,11 +91,11 @@ def _ranks(job: JobOptions, dice: random.Random) -> JobOptions:
 
 
 def _first_costly(rule: str, jobs: Iterable[tuple[JobOptions, JobOptions]], share: float) -> Pair:
-    """Return the first pair in which the mistake costs at least this fraction of the healthy step."""
+    """Return the first pair in which the mistake costs at least this fraction of the healthy job's step."""
     for planted, healthy in jobs:
         if step_ns_of(planted) >= (1 + share) * step_ns_of(healthy):
             return Pair(rule, planted, healthy)
-    message = f"{rule} costs less than {share:.0%} of the healthy step in every job"
+    message = f"in all jobs tried, {rule} costs less than {share:.0%} of the healthy job's step"
     raise AssertionError(message)
 
 
@@ -280,10 +280,10 @@ def _many_collectives(rule: str, job: JobOptions, dice: random.Random) -> Pair:
 
 
 def _launch_bound(rule: str, job: JobOptions, dice: random.Random) -> Pair:
-    """Run a small model on a slow processor; in the healthy job, the host needs almost no time, as with a CUDA graph.
+    """Run a small model on a slow CPU; in the healthy job, the CPU takes almost no time, as if it replayed CUDA graphs.
 
-    The processor must be too slow even if Python functions are not recorded. Otherwise, recording them
-    would itself be the mistake.
+    The CPU must be too slow even if Python functions are not recorded. If it were too slow only because they are
+    recorded, the mistake would be the recording, not the slow CPU.
     """
     job = replace(_small(job, dice), hidden=512, heads=8)
     has_stacks = dice.random() < 1 / 2
@@ -330,7 +330,7 @@ def _in_turn(rule: str, job: JobOptions, dice: random.Random) -> Pair:
 def _with_branches(job: JobOptions, dice: random.Random) -> JobOptions:
     """Add two branches that would not finish earlier if they overlapped more.
 
-    They already overlap on two streams, or each of them fills the device, or they depend on each other's results.
+    The branches already overlap on two streams, or each branch fills the device, or they depend on each other.
     """
     kind = dice.choice(("parallel_branches", "full_branches", "dependent_branches"))
     chain_ns = 0.15 * step_ns_of(job) / job.layers

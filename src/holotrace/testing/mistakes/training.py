@@ -39,7 +39,7 @@ class Training:
         return self.recorder.range("user_annotation", f"ProfilerStep#{10 + step}")
 
     def _load(self, step: int) -> float:
-        """Return this rank's load in a step, relative to the mean; each step has a different most loaded rank."""
+        """Return this rank's load in a step, relative to the mean; the most loaded rank changes at every step."""
         options = self.options
         slower = 1 + self.amount("slow_device")
         turn = (self.recorder.rank + step) % options.ranks

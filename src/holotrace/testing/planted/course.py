@@ -71,7 +71,7 @@ class Course:
         return np.array(times, np.int64)
 
     def binding(self, point: int, times: npt.NDArray[np.int64]) -> After | None:
-        """Return the earlier point that `point` waits for last, and the time between the two points; None for point 0."""
+        """Return the earlier point that `point` waits for last, and the time between the two; None for point 0."""
         before = self._before[point]
         if not before:
             return None
@@ -97,6 +97,6 @@ class Course:
                 if not open_count[later]:
                     ready.append(later)
         if len(ready) < len(self._before):
-            message = "the simulated job cannot run: some of its points wait for each other"
+            message = "the simulated job cannot run: the graph of its points in time has a cycle"
             raise AssertionError(message)
         return ready

@@ -1,9 +1,9 @@
 """Simulate a job with planted delays: write its trace files, and compute how much waiting each delay costs.
 
 The cost of a cause is how much longer all ranks together wait in the job than in the same job without this cause. This
-true cost does not depend on how an analysis attributes waiting. If ranks wait for no other reason, an exact analysis
-reports the same cost. If they also wait for other reasons, as in a pipeline, the analysis may report a different cost,
-because several causes may be responsible for the same part of a wait.
+true cost does not depend on how an analysis attributes waiting. If the planted delays are the only reason why ranks
+wait, an exact analysis reports the true cost. If ranks also wait for other reasons, as in a pipeline, the analysis may
+report a different cost, because several causes may be responsible for the same part of a wait.
 """
 
 from __future__ import annotations

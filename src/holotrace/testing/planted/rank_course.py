@@ -68,7 +68,7 @@ class PlannedCall(NamedTuple):
 
 @dataclass
 class Meetings:
-    """The operations of a job: for each key, the point where all ranks have arrived."""
+    """For each operation of a job, identified by a key, the point where all ranks have arrived."""
 
     course: Course
     arrived: dict[tuple[object, ...], int] = field(default_factory=dict)

@@ -47,7 +47,7 @@ _PREFIXES = {"compare_traces": "diff"}
 def control_of(session: Session, selection: Selection) -> str:
     """Return the id of the control run.
 
-    By default, it is the run listed before the test run or, if the test run is the first, the run after it.
+    By default, it is the run listed before the selected run or, if the selected run is the first, the run after it.
     """
     known = [run.id for run in session.runs]
     requested = selection.option(CONTROL)

@@ -35,8 +35,8 @@ _TWO = 2
 _PREFIX = "run."
 _POLL_MS = 1_000
 _KNOWN: dict[str, Any] = {"data-is-known": ""}
-"""Attribute of cells that contain a number. Narrow screens show no headings, so the style sheet labels these cells
-there."""
+"""Attribute of cells that contain a number. Narrow screens show no headings; instead, the style sheet adds a label to
+these cells."""
 
 _POLITE: dict[str, Any] = {"aria-live": "polite"}
 _UNREAD: dict[str, Any] = {"aria-hidden": "true"}

@@ -85,7 +85,7 @@ def findings(sentences: Iterable[str]) -> list[Component]:
 
 
 def graph(name: str, figure: go.Figure, *, asked: str = "") -> Component:
-    """Return a figure under its title, which is omitted if it equals `asked`, the question at the top of the page."""
+    """Return a figure under its title; omit the title if it equals `asked`, the question at the top of the page."""
     alone = detached(figure)
     title = [] if alone.title == asked else [dmc.Title(alone.title, order=2, size="h4")]
     explanation = [dmc.Text(shown(alone.explanation), c="dimmed", size="sm")] if alone.explanation else []

@@ -75,7 +75,7 @@ class Parts:
         return lambda name: own.index(name) if name in own else -1
 
     def register(self, app: Dash) -> None:
-        """Answer each placeholder that `put_into` left unfilled when it asks for its content."""
+        """Add the callback through which the placeholders that `put_into` left empty request their content."""
 
         @app.callback(
             Output(_id("part", MATCH), "children"),

@@ -29,8 +29,8 @@ THREADS = 16
 """Number of threads for requests; a page requests several parts at once, and a request takes a fraction of a second."""
 
 MOST_CONNECTIONS = 256
-"""Maximum number of connections. If the process may open fewer than twice as many files, the maximum is half the number
-of files that it may open. A browser opens six connections."""
+"""Maximum number of connections. If half the number of files that the process may open is smaller, that is the maximum.
+A browser opens six connections."""
 
 LONGEST_WAIT_S = 30
 """Seconds within which a request must arrive completely; `Connection.received` describes when the time starts. After an

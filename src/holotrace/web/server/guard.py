@@ -118,8 +118,8 @@ class Guard:
 def _follows_a_link(environ: WSGIEnvironment) -> bool:
     """Return whether the browser follows a link from another site.
 
-    With such a request, the browser does not send our cookie. It sends the cookie once our own page loads the address
-    again.
+    The browser does not send our cookie with a request that comes from another site. If we answer with a page that
+    loads the same address again, the browser sends the cookie with the second request.
     """
     sent = tuple(environ.get(f"HTTP_SEC_FETCH_{name}") for name in ("SITE", "MODE", "DEST"))
     return environ["REQUEST_METHOD"] == "GET" and sent == ("cross-site", "navigate", "document")

@@ -42,7 +42,7 @@ class Address:
 
     @property
     def allowed_hosts(self) -> frozenset[str]:
-        """Valid names in the Host header; a server that listens on all addresses allows the names of the machine."""
+        """Names allowed in the Host header; if the server listens on all addresses, also all names of its machine."""
         own = {*_own_names(), *_own_addresses()} if self.host in _ANY_ADDRESS else {self.host}
         return frozenset({*_LOOPBACK_NAMES, *own, *self.names})
 

@@ -119,13 +119,13 @@ class BoundReader:
 
 @dataclass(frozen=True)
 class _Named:
-    """Shows the progress of reading a file with the file's name instead of its descriptor's number."""
+    """Labels the progress of reading a file with the file's name instead of the descriptor's number."""
 
     inner: Progress
     name: str
 
     def start(self, total_bytes: int, description: str) -> None:
-        """Begin to show the progress of a file."""
+        """Begin to show the progress of reading the file."""
         del description
         self.inner.start(total_bytes, self.name)
 
@@ -134,7 +134,7 @@ class _Named:
         self.inner.advance(byte_count)
 
     def finish(self) -> None:
-        """Stop showing the progress of the file."""
+        """Stop showing the progress of reading the file."""
         self.inner.finish()
 
 

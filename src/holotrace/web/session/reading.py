@@ -45,7 +45,10 @@ class Reading:
         self._files.pop(threading.get_ident(), None)
 
     def count(self, done: int, total: int, *, work: int | None = None) -> None:
-        """Record that `done` of `total` ranks are finished; `work` is the computation's id (default: the thread)."""
+        """Record that a computation has finished `done` of `total` ranks.
+
+        `work` identifies the computation; by default, the id of the current thread does.
+        """
         key = threading.get_ident() if work is None else work
         if done < total:
             self._ranks[key] = f"{done:,} of {total:,} ranks done"

@@ -1,4 +1,4 @@
-"""Check the bodies of callback requests before Dash receives them; Dash trusts them as if its pages had sent them."""
+"""Check the bodies of callback requests before Dash receives them; Dash trusts every body as if its own pages had sent it."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Decide which scripts a page loads, and when.
 
-This matters, because a browser takes longer to load the scripts than the server takes to compute the page.
+The choice matters because a browser takes longer to load the scripts than the server takes to compute the page.
 
 Every page loads Dash and the components of the shell; pages with figures also load plotly.js. `assets/shell/later.js`
 loads all other scripts when they are needed; it loads the table scripts after the figures. This module writes the
@@ -67,7 +67,7 @@ class LeanDash(Dash):
     """A Dash application that at first loads only the scripts that the requested page needs."""
 
     def __init__(self, pages: Mapping[str, Page], view_of: Callable[[str], str], **options: Any) -> None:  # noqa: ANN401 -- as in Dash
-        """Create the application; `view_of` returns the page's name for a query, and `options` are those of `Dash`."""
+        """Create the application; `view_of` maps a query string to a page's name, and `options` are those of `Dash`."""
         super().__init__(
             **options,
             index_string=_INDEX,

@@ -62,8 +62,9 @@ class Request:
 class Shape:
     """How to shape a table.
 
-    First, rows are grouped by the column `by`; then only the `top` rows with the largest absolute values in the
-    table's `telling` column are kept. If groups do not have this column, the groups with the most rows are kept.
+    First, rows are grouped by the column `by`. Then only `top` rows are kept: those with the largest absolute values in
+    the column that `Table.telling` names. If the grouped table lacks that column, the groups with the most rows are
+    kept.
     """
 
     by: str = ""

@@ -13,7 +13,7 @@ _INDEX = "/index.html"
 
 
 class Mount:
-    """A WSGI application mounted below `path`; in a requested address, a prefix may come before `path`."""
+    """A WSGI application that answers requests below `path`, even if a prefix precedes `path` in the address."""
 
     def __init__(self, path: str, make: Callable[[], WSGIApplication]) -> None:
         """Mount the application below `path`; the first request calls `make` to create it."""

@@ -95,7 +95,7 @@ def _highest(counter: Counter, edges: _Numbers) -> npt.NDArray[np.float64]:
 
 
 def _from(counter: Counter, origin_ns: int) -> Counter:
-    """Return the counter with times since the origin; of several changes at the same time, only the last is kept."""
+    """Return the counter with times since the origin. If several values have the same time, only the last is kept."""
     is_last = np.append(np.diff(counter.time) != 0, True)[: len(counter.time)]
     time, value = counter.time[is_last] - origin_ns, counter.value[is_last]
     return Counter(printable(counter.label), counter.unit, counter.device, time, value)

@@ -117,7 +117,7 @@ class TimelineIndex:
         return int(row[0]), int(depth[0])
 
     def rows_of(self, places: npt.NDArray[np.int64]) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-        """Return the rows and the depths of events."""
+        """Return two arrays: the row of each event, and its depth within this row."""
         firsts = np.array([row.first_lane for row in self.rows], np.int64)
         lane = self.events.lane_of(places)
         row = np.searchsorted(firsts, lane, side="right") - 1
@@ -212,7 +212,7 @@ def _metadata(rank_trace: RankTrace) -> dict[tuple[str, Any], Any]:
 def _described(track: dict[str, Any], metadata: dict[tuple[str, Any], Any]) -> dict[str, Any]:
     """Return the labels and the sort key of a track.
 
-    Processes with numbers come before processes with text ids; then, threads come before streams.
+    Processes with numeric ids come before processes with text ids. Among these, threads come before streams.
     """
     own, process_key = track["track_id"], _process_key(track)
     thread = track["thread_text"] if track["thread_id"] is None else track["thread_id"]

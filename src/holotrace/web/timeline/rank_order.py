@@ -14,8 +14,8 @@ from holotrace.units import duration_text
 from holotrace.web.session.session import Scope, Session
 
 MOST_COMPARED_BYTES = 1 << 30
-"""If the files of a run have more bytes than this, they are not read to compare the ranks; the rank order then stays
-empty until another page has compared them."""
+"""If the files of a run have more bytes than this, the timeline does not read them only to compare the ranks; the rank
+order then stays empty until another page has compared the ranks."""
 
 _ANALYSIS = "stragglers"
 _LEAST_RANKS = 3

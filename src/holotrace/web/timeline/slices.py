@@ -28,7 +28,10 @@ class Lanes:
         return np.asarray(np.searchsorted(self.bounds, places, side="right") - 1)
 
     def within(self, lanes: Iterable[int], start: int, end: int) -> tuple[_Numbers, _Numbers]:
-        """Return the positions of intervals in these lanes that overlap a window, and the `bounds` of the result."""
+        """Return the positions of intervals in these lanes that overlap a window, and where each lane begins among them.
+
+        The second array has the form of `bounds`: its last value is the number of returned positions.
+        """
         ranges = [self._range(lane, start, end) for lane in lanes]
         places = np.concatenate([np.arange(0), *(np.arange(*bounds) for bounds in ranges)])
         return places, np.concatenate([[0], np.cumsum([last - first for first, last in ranges])]).astype(np.int64)

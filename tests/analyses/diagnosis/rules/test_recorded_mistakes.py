@@ -16,7 +16,7 @@ TRACES = Path(__file__).parents[4] / "examples" / "gpu" / "traces"
 
 
 def findings_of(job: str) -> dict[str, dict[str, Any]]:
-    """Return the findings about a recorded job by rule, without findings that are part of others."""
+    """Return {rule: finding} for a recorded job, without findings that are part of another finding."""
     result = holotrace.diagnosis(holotrace.open_trace(TRACES / job, cache=False))
     return {row["rule"]: row for row in result.per_finding.to_dicts() if row["part_of"] is None}
 
@@ -43,7 +43,7 @@ def test_a_mistake_is_found_with_its_cost(job: str, rule: str, cost_ms: float) -
     ("job", "idle_ms"), [("small", 9.2), ("small-not_fused", 11.3), ("generation", 18.1), ("training-compiled", 2.9)]
 )
 def test_a_slow_host_costs_what_it_costs_without_the_profiler(job: str, idle_ms: float) -> None:
-    """The reported cost is at most 70 % above or below the idle time that was measured without the profiler."""
+    """The reported cost differs by at most 70 % from the idle time that was measured without the profiler."""
     found = findings_of(job)
     costs = sum(
         found[rule]["stake_ns"] for rule in ("launch_bound", "python_overhead", "optimizer_not_fused") if rule in found

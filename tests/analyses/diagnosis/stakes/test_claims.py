@@ -48,7 +48,7 @@ def test_what_another_rule_explains_before_is_part_of_it() -> None:
 
 
 def test_time_outside_the_steps_does_not_count() -> None:
-    """Only 20 of the 60 ns that the case explains are in the step, so the case claims only 20 ns."""
+    """The rule explains 60 ns, but only 20 ns of them are in the step; it claims only these 20 ns."""
     assert claims([(rule("cause", 0), case((80, 140)))], STEP)[0].claimed_ns == 20
 
 
@@ -78,7 +78,7 @@ def test_all_claims_together_fit_into_the_steps(items: list[tuple[int, list[tupl
 
 
 def test_a_second_case_of_a_rule_claims_what_the_first_leaves() -> None:
-    """If two cases of one rule overlap, the larger case claims the time of the overlap."""
+    """If two cases of one rule overlap, the time of the overlap is counted only in the larger case."""
     same = rule("same", 1)
 
     found = claims([(same, case((0, 10))), (same, case((0, 30)))], STEP)

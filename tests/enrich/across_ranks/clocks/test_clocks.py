@@ -143,7 +143,7 @@ def test_sends_bound_a_clock_on_one_side_and_answers_on_the_other() -> None:
 
 
 def test_even_all_to_alls_count() -> None:
-    """In an all-to-all with equal total sizes, each rank waits for all others if the data is split evenly."""
+    """Without recorded splits, an all-to-all with equal total sizes is used, unless it is recorded as uneven."""
     even = calls_of(*every_10_us(20, 300, family="all_to_all")).with_columns(in_bytes=pl.lit(64), out_bytes=pl.lit(64))
 
     assert clocks(even, TWO_HOSTS).per_host["instance_count"].to_list() == [20, 20]
@@ -265,7 +265,7 @@ def test_small_jumps_are_found_and_no_others(seed) -> None:
 
 
 def test_a_jump_that_the_reference_did_not_record() -> None:
-    """The reference host starts recording after host3's clock has jumped, but host3's calls with others show the jump."""
+    """The reference host records only after host3's clock jumps, but host3's calls with other hosts show the jump."""
     job = simulated_calls(CallsOptions(hosts=8, operations=150, topology="grid", late_host=0, seed=1))
     found = clocks(*shifted_from(job, "host3", 0.15, 1_000_000_000)[:2])
 

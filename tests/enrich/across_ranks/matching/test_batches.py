@@ -60,7 +60,7 @@ def test_partners_connect_an_all_to_all_made_of_sends() -> None:
 
 
 def test_partners_tell_the_stages_of_a_pipeline_apart() -> None:
-    """The middle stage has a batch with each neighbour; all match, although each neighbour has only one batch."""
+    """Rank 1 has one batch with rank 0 and one with rank 2; each is matched with the only batch of that rank."""
     of_ranks = {
         0: of_rank(_batch(1, _from(1), at=0)),
         1: of_rank(_batch(0, _from(0), at=0), _batch(2, _from(2), at=100)),

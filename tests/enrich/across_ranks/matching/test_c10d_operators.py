@@ -29,7 +29,7 @@ def test_two_worker_threads_may_start_in_the_wrong_order() -> None:
 
 
 def test_a_call_from_before_the_recording_has_no_operator() -> None:
-    """An all-reduce that runs before the first recorded operator uses its own start as request time."""
+    """If an all-reduce runs before the first recorded operator, its request time is its own start."""
     builder = TraceBuilder()
     _all_reduce(builder, asked_us=None, start_us=1, size=8, worker=2)
     _all_reduce(builder, asked_us=10, start_us=12, size=8, worker=3)

@@ -86,7 +86,7 @@ def test_the_header_completes_a_cut_list(stride) -> None:
 
 
 def test_start_and_stride_complete_a_cut_list() -> None:
-    """The lists in both rows are truncated; start and stride, recorded only in the host's row, complete both lists."""
+    """The lists in both rows are truncated. Only the host's row has start and stride, but they complete both lists."""
     rows = _args([_CUT_TEXT, 40, "mesh_dp", 0, 2], [_CUT_TEXT, 40, "mesh_dp", None, None])
 
     numbers, (group,) = groups_of_calls(rows, Header())

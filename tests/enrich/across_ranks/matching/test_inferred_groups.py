@@ -100,7 +100,7 @@ def test_ends_that_differ_as_much_in_smaller_groups_belong_to_the_whole_job() ->
 
 
 def test_a_missing_call_changes_nothing() -> None:
-    """Rank 1 lacks one call, so the step of this call is ignored; the other steps show the groups."""
+    """Rank 1 lacks one call, so the step of this call is ignored, and the groups are inferred from the other steps."""
     first, second = [0, 200, 400, 600], [100, 300, 500, 700]
 
     assert _groups(_job([first, first[:3], second, second])) == dict.fromkeys(range(4), "mesh_dp")
@@ -151,7 +151,7 @@ def _lock_step(arrival_us: float, *, is_whole_job: bool, seed: int):
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("arrival_us", [3, 30])
 def test_a_whole_job_is_told_from_groups_in_lock_step(arrival_us, seed) -> None:
-    """Counted from the arrival of the job's last rank, all transfers take equally long, so the whole job is chosen."""
+    """Measured from the arrival of the job's last rank, transfers take equally long, so the group is the whole job."""
     matching = match(_lock_step(arrival_us, is_whole_job=True, seed=seed))
 
     assert matching.groups.filter("is_inferred")["description"].to_list() == ["default_pg"]
@@ -160,7 +160,7 @@ def test_a_whole_job_is_told_from_groups_in_lock_step(arrival_us, seed) -> None:
 
 @pytest.mark.parametrize("seed", range(3))
 def test_groups_in_lock_step_show_in_the_time_of_their_transfers(seed) -> None:
-    """Counted from the arrival of the later rank of each pair, transfers take equally long, so pairs are chosen."""
+    """Measured from the arrival of a pair's later rank, transfers take equally long, so the groups are the pairs."""
     matching = match(_lock_step(30, is_whole_job=False, seed=seed))
 
     assert matching.groups.filter("is_inferred")["description"].to_list() == ["mesh_tp", "mesh_tp"]

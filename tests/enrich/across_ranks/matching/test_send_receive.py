@@ -107,8 +107,8 @@ def _within_group(family, number, start_us=0):
 def test_the_group_is_the_one_in_which_the_peer_receives() -> None:
     """Rank 0 sends to the second rank of an unknown group; the group in which this rank receives is inferred.
 
-    In the pipeline group of rank 0, the second rank is rank 2; in its other groups, it is rank 1. Of these two, only
-    rank 2 receives, so the group is the pipeline group.
+    In the pipeline group of rank 0, the second rank is rank 2; in its other groups, it is rank 1. Rank 2 receives
+    from rank 0 and rank 1 does not, so the group is the pipeline group.
     """
     of_ranks = {
         0: _pipeline(0, _within_group("send", 1), _within_group("recv", 1, 20)),

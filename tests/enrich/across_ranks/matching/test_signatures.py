@@ -79,7 +79,7 @@ def test_time_shows_which_of_equal_calls_is_missing() -> None:
 
 
 def test_time_counts_on_roughly_aligned_clocks() -> None:
-    """The clock of rank 1 is a second ahead; other calls show this, so times can be compared."""
+    """The clock of rank 1 is a second ahead; the other calls reveal this offset, so times can be compared."""
     first = [_rank("BCDAAA", host=str(rank)) for rank in range(2)]
     of_ranks = {0: first[0], 1: _rank("BCDA.A", ahead_us=1_000_000, host="1")}
 
@@ -205,7 +205,8 @@ def test_ranks_that_miss_different_ends_of_a_row_of_equal_calls_are_not_shifted(
 def test_ranks_of_one_host_share_its_clock() -> None:
     """If calls were matched by order, only the fourth calls of ranks 1 and 2 would overlap.
 
-    All ranks share the clock of one host, so this shows that calls are missing.
+    All ranks share the clock of one host, so calls that do not overlap cannot belong to the same collective. Therefore,
+    some calls must be missing.
     """
     of_ranks = {0: _rank("AAAAA"), 1: _rank(".AAAA"), 2: _rank("AAA.A")}
 

@@ -69,7 +69,7 @@ def test_recordings_of_different_steps() -> None:
 
 
 def test_each_reason_is_one_sentence() -> None:
-    """Each reason why calls are unmatched gets one finding.
+    """For each reason why calls are unmatched, there is one finding.
 
     The reasons: the call names no group, the trace lacks the peer, the call does not name its peer, the ranks of a
     group have different numbers of batches, or the call has no clear counterpart.

@@ -1,4 +1,4 @@
-"""A thread waits for communication only while its innermost function is a wait."""
+"""A thread counts as waiting for communication only while its innermost function is one that waits."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`together_before` returns when the ranks of a communication were last synchronised."""
+"""`together_before` returns the time at which the ranks of a communication were last synchronised."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ CALLS = {"instance": pl.Int64, "rank": pl.Int32, "start_ns": pl.Int64, "wait_ns"
 
 
 def since(rows, begin_ns):
-    """For each call, return when its ranks were last synchronised before it; all ranks use one clock."""
+    """Return, for each call, the time at which its ranks were last synchronised before it; all ranks use one clock."""
     calls = pl.DataFrame(rows, CALLS, orient="row").with_columns(pl.col("start_ns").alias("aligned_start_ns"))
     return together_before(calls, begin_ns).to_list()
 
 
 def test_ranks_were_together_when_the_last_had_arrived():
-    """Rank 1 joins the first communication at 50; that is when the ranks last met before the second one."""
+    """Rank 1 joins the first communication at 50, so before the second communication, the ranks last met at 50."""
     rows = [(0, 0, 10, 40, 0), (0, 1, 50, 0, 0), (1, 0, 70, 10, 0), (1, 1, 80, 0, 0)]
     assert since(rows, {0: 0, 1: 5}) == [5, 5, 50, 50]
 

@@ -25,7 +25,7 @@ Inputs = dict[int, Any]
 
 
 def call(operator: str, count: int, inputs: Inputs, **more: Any) -> Cost:
-    """Return the cost of a call; `inputs` maps positions to a shape, a pair of shape and type, or a value."""
+    """Return the cost of a call; `inputs` maps an input's position to its shape, its shape and type, or its value."""
     dims: list[Any] = [[] for _ in range(count)]
     types, values = [""] * count, [""] * count
     for index, given_input in inputs.items():
@@ -131,7 +131,7 @@ def test_joined_sequences_of_one_length_are_known(operator, count, ends, longest
 
 @pytest.mark.parametrize(("operator", "count", "ends", "longest", "causal", "window"), JOINED_BACKWARD)
 def test_joined_sequences_of_the_backward_pass(operator, count, ends, longest, causal, window) -> None:  # noqa: PLR0917 -- the columns of the table
-    """The backward pass of joined sequences has the forward formula, but with five products instead of two."""
+    """For joined sequences, the backward formula is the forward formula with five products instead of two."""
     inputs = {0: [B * Q, H, D], **packed(1), ends: ([B + 1], INT), causal: True, window: -1, window + 1: -1}
     known = call(operator, count, {**inputs, longest: Q, longest + 1: K})
     assert (known.flops, known.dense_flops) == (B * 6 * 7 * PAIR_BACKWARD, B * Q * K * PAIR_BACKWARD)
@@ -139,7 +139,7 @@ def test_joined_sequences_of_the_backward_pass(operator, count, ends, longest, c
 
 
 def test_the_sums_of_a_step_give_the_lengths_of_joined_sequences() -> None:
-    """If a call covers all tokens and keys of the step, the step's sums give its number of query-key pairs.
+    """If a call covers all tokens and keys of a step, the sums in the step's name give its number of query-key pairs.
 
     The causal mask removes half of the pairs between new tokens.
     """
@@ -151,7 +151,7 @@ def test_the_sums_of_a_step_give_the_lengths_of_joined_sequences() -> None:
 
 
 def test_a_cache_of_pages_needs_the_sums_of_the_step() -> None:
-    """Keys and values have the shape of the whole cache; only the sums of the step show how much of it a call reads."""
+    """Keys and values are recorded with the shape of the whole cache; the step's name shows how much a call reads."""
     step = "execute_12_context_2(sq12sk20sqsq74sqsk122)_generation_0(sq0sk0sqsq0sqsk0)"
     inputs = {0: [12, H, D], 1: [99, 16, G, D], 2: [99, 16, G, D], 7: ([3], INT), 14: ([2, 5], INT), 24: True}
     assert "lengths of the requests" in call("flash_attn_3::fwd", 34, inputs).reason
@@ -192,7 +192,7 @@ def test_gradients_of_xformers() -> None:
 def test_gradients_of_memory_efficient_attention(operator, ends, mask) -> None:
     """The mask types mean the same as in the forward pass.
 
-    For joined sequences, the cost is unknown, because their lengths were not recorded.
+    If sequences are joined in one tensor, the cost is unknown, because the sequence lengths were not recorded.
     """
     inputs = {0: [B, Q, H, D], **batched(1)}
     assert call(operator, 18, {**inputs, mask: 0}).flops == B * Q * K * PAIR_BACKWARD

@@ -127,7 +127,7 @@ def test_kernels_of_aiter() -> None:
 
 
 def test_two_stages_of_ck_tile() -> None:
-    """Each stage receives only its own weights; the last three inputs are the experts per token and two paddings."""
+    """Each stage receives only its own weights; the last inputs are the experts per token and two padding sizes."""
     sorted_ids = [[300], [9], [2]]
     types, values = [BF16] * 3 + [INT] * 3 + ["Scalar"] * 3, [""] * 6 + ["2", "0", "0"]
     first = call("aiter::moe_cktile2stages_gemm1_ck", [[100, 8], GATED[0], [100, 2, 16], *sorted_ids], types, values)

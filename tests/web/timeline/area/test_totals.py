@@ -135,7 +135,7 @@ def test_a_flame_graph_merges_events_by_path() -> None:
 
 
 def test_a_flame_graph_of_streams_is_empty() -> None:
-    """A flame graph needs rows of the host, so for rows of streams it is empty."""
+    """A flame graph shows only events of the host, so it is empty if only rows of streams are selected."""
     assert flames_answer(area_flames(lambda _: timeline_index(job().ranks[0]), areas(0, rows=(1,)))) == {
         "total_ns": 0,
         "paths": [],

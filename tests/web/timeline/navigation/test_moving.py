@@ -51,7 +51,10 @@ def test_keys_and_buttons_lead_along_the_row(url, browser) -> None:
 
 @pytest.mark.slow
 def test_keys_alone_select_and_lead_from_lane_to_lane(url, browser) -> None:
-    """`.` selects the first visible event; J and K then select the one below or above it, or say that there is none."""
+    """`.` selects the first visible event; J then selects the event below, and K the event above.
+
+    If there is no event above or below, the status says so.
+    """
     with visit(browser, f"{url}&ranks=0") as seen:
         drawn = Drawn(seen, ranks=1)
         seen.page.keyboard.press(".")

@@ -158,7 +158,7 @@ class CallGraph:
         self.mapping = self.mapping.set_index(["rank", "pid", "tid"])
 
     def get_stack_of_node(self, node_id: int, rank: int, skip_ancestors: bool = False) -> pd.DataFrame:  # noqa: FBT001, FBT002
-        """Return an event's ancestors (unless `skip_ancestors`), its leaves, and the device work they launched."""
+        """Return an event's leaves, the device work that they launched, and its ancestors unless `skip_ancestors`."""
         frame = self.trace_data.get_trace(rank)
         event: Any = frame.loc[node_id]
         if event["stream"] >= 0:

@@ -28,7 +28,7 @@ if not TYPE_CHECKING:
 
 CPUStreamID = -1
 AnnotationStreamID = -2
-"""The stream of the annotations that `align_module_with_kernels` adds. HTA uses 0, which is also a real stream."""
+"""The stream of the annotations that `align_module_with_kernels` adds. HTA uses 0, which can be a real stream."""
 
 DefaultTaskLabelColumns = ["stream", "rank", "trace", "depth"]
 DefaultHoverColumns = ["trace", "rank", "iteration", "stream", "cat", "index"]
@@ -99,7 +99,7 @@ DefaultTimelinePlotSetting = TimelinePlotSetting()
 
 
 def auto_detect_setting(events: pd.DataFrame, setting: TimelinePlotSetting) -> TimelinePlotSetting:
-    """Return a setting adapted to these events, or the given setting if `auto_detect` is off."""
+    """Return the setting with its kinds of events, ranks and traces detected from `events`, if `auto_detect` is on."""
     if not setting.auto_detect:
         return setting
     is_on_device = events["stream"] >= 0 if "stream" in events.columns else pd.Series([False])

@@ -157,7 +157,7 @@ def parse_trace_dict(trace_file_path: str) -> dict[str, Any]:
 
 
 def get_cpu_gpu_correlation(df: pd.DataFrame) -> pd.DataFrame:
-    """Return `gpu_index` and `cpu_index`, the indexes of device events and their launch calls; includes stream 0."""
+    """Return the indexes of device events (`gpu_index`) and of their launch calls (`cpu_index`), also on stream 0."""
     linked = df[(df["stream"] >= 0) & (df["index_correlation"] >= 0)]
     return pd.DataFrame({"gpu_index": linked["index"].to_numpy(), "cpu_index": linked["index_correlation"].to_numpy()})
 

@@ -50,7 +50,7 @@ class IterationFilter(Filter):
 class IterationIndexFilter(Filter):
     """Keep the events of some steps, selected by index among the frame's step numbers: 0 is the lowest number.
 
-    Keeps all rows of a frame without steps.
+    If a frame has no steps, all its rows are kept.
     """
 
     def __init__(self, iteration_index: int | Iterable[int]) -> None:
@@ -184,7 +184,7 @@ class _LastingFilter(Filter):
 
 
 ZeroDurationFilter = _LastingFilter()
-"""Despite its name, keeps the events with a duration above 0, as in HTA: `ZeroDurationFilter(df)`."""
+"""`ZeroDurationFilter(df)` keeps the events with a duration above 0, despite its name; HTA's filter does the same."""
 
 
 class GPUKernelFilter(Filter):

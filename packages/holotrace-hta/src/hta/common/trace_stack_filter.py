@@ -115,8 +115,8 @@ class CombinedOperatorFilter(Filter):
 
     Args:
         root_op_name: keeps events under the first operator of this name.
-        preceding_op_name: keeps events after the last operator of this name under the root; if it is None, "" or does
-            not found, keeps events from the start of the root.
+        preceding_op_name: keeps events after the last operator of this name under the root; if it is None, "" or not
+            found, keeps events from the start of the root.
         following_op_name: keeps events before the next operator of this name; if it is None, "" or not found, keeps
             events up to the end of the root.
         include_gpu_kernels: also keep the device work that the kept calls launched.

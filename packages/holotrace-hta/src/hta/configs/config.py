@@ -1,6 +1,6 @@
 """The logger, and HTA's configuration files.
 
-Analyses do not read configuration files; `HtaConfig` only returns the content of `trace_analyzer.json` for scripts.
+Analyses do not read configuration files. `HtaConfig` exists only for scripts that read `trace_analyzer.json` with it.
 """
 
 from __future__ import annotations

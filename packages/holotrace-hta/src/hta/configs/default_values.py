@@ -118,7 +118,7 @@ _LATER = {
     "nccl::output_tensors_start": YamlVersion(1, 2, 0),
 }
 _OUTSIDE_EVENTS = ("info",)
-"""Groups of args that describe processes, threads or the end of a recording rather than single events."""
+"""Groups of args that do not describe single events, but processes, threads or the end of a recording."""
 
 AVAILABLE_ARGS: Mapping[str, AttributeSpec] = {
     key: AttributeSpec(name, raw_name, value_type, default, _LATER.get(key, v1_0_0))

@@ -1,6 +1,6 @@
 """HTA's configuration: which event args become columns of `analyzer.t.get_trace(rank)`.
 
-A configuration changes only these frames. It never changes an analysis, because the reader keeps every arg. The
+A configuration changes only these frames. Analyses do not depend on it, because the reader keeps every arg. The
 options of HTA's parsers (back end, memory, skipped events) are accepted but have no effect, because there is only one
 parser.
 """
@@ -174,16 +174,16 @@ class ParserConfig:
         self.parser_backend = parser_backend
 
     def set_trace_memory(self, trace_memory: bool) -> None:  # noqa: FBT001 -- HTA's signature
-        """Store the option, which is not used, because memory use is always bounded."""
+        """Store the option; it has no effect, because memory use is always bounded."""
         self.trace_memory = trace_memory
 
     def set_skip_event_types(self, skip_event_types: set[str] | None = None) -> ParserConfig:
-        """Store the option, which is not used, because no events are skipped; return the configuration."""
+        """Store the option and return the configuration; the option has no effect, because no events are skipped."""
         self.skip_event_types = {"python_function"} if skip_event_types is None else skip_event_types
         return self
 
     def set_min_required_cols(self, cols: list[str]) -> None:
-        """Store the option, which is not used, because every frame has these columns."""
+        """Store the option; it has no effect, because every frame has these columns."""
         self.min_required_cols = cols
 
     def get_min_required_cols(self) -> list[str]:
@@ -191,7 +191,7 @@ class ParserConfig:
         return self.min_required_cols
 
     def set_drop_gpu_user_annotation(self, should_drop: bool) -> None:  # noqa: FBT001 -- HTA's signature
-        """Store the option, which is not used here or in HTA."""
+        """Store the option; it has no effect, as in HTA."""
         self.drop_gpu_user_annotation = should_drop
 
     @classmethod

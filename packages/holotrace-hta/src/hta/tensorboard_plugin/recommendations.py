@@ -175,8 +175,8 @@ def _owned_kernels(rank_trace: RankTrace) -> pl.DataFrame:
         duration_ns        int64
         uses_tensor_cores  bool
         is_counted         bool   whether the plugin counts the operator; false if the kernel has none
-        is_eligible        bool   whether the operator or one of its ancestors could use tensor cores itself, but has no
-                                  child that could
+        is_eligible        bool   whether the operator, or one of its ancestors, could use tensor cores and has no child
+                                  that could use them
     """
     attribution = attribution_of(_COMPAT)
     nodes = attribution.host_nodes(rank_trace)

@@ -126,7 +126,7 @@ def flatten_column_names(df: pd.DataFrame) -> None:
 
 
 def get_symbol_column_names(df: pd.DataFrame) -> tuple[str, str]:
-    """Return the columns that contain names and categories as text, or "" where there is none."""
+    """Return the names of the columns that contain event names and categories as text; "" for a missing column."""
     name, category = (
         next((column for column in candidates if column in df.columns and _holds_texts(df[column])), "")
         for candidates in (("s_name", "name"), ("s_cat", "cat"))

@@ -197,7 +197,7 @@ def late_rank() -> TraceBuilder:
 
 
 def test_the_default_compares_waits(tmp_path) -> None:
-    """The default method compares waits; step 2, the last, is dropped, and steps that do not exist are ignored."""
+    """The default method compares waits, drops the last step (step 2), and ignores steps that do not exist."""
     analysis = analysis_of(late_rank(), tmp_path)
     assert analysis.get_potential_stragglers(num_candidates=1) == [0]
     assert analysis.get_potential_stragglers([0, 99], 0) == [1]

@@ -173,7 +173,7 @@ def test_a_kernel_before_its_launch_fails_only_a_strict_analysis(tmp_path, monke
 
 
 def copied(path: str) -> tuple[list[str], list[dict]]:
-    """Return the names of the marked events and the arrows in a copy of a trace."""
+    """Read a copy of a trace; return the names of its marked events, and the events of its arrows."""
     content = Path(path).read_bytes()
     events = json.loads(gzip.decompress(content) if path.endswith(".gz") else content)["traceEvents"]
     marked = [event["name"] for event in events if event["ph"] == "X" and event["args"].get("critical") == 1]

@@ -8,7 +8,7 @@ from hta.facade.results.reasons import explained
 
 
 def test_only_a_frame_without_rows_has_a_reason() -> None:
-    """`explained` sets a reason on an empty frame and leaves other frames unchanged."""
+    """`explained` stores the reason in the `attrs` of an empty frame and leaves other frames unchanged."""
     filled, empty = pd.DataFrame({"rank": [0]}), pd.DataFrame({"rank": []})
     assert explained(filled, "why") is filled
     assert not filled.attrs

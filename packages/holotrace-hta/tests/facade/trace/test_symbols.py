@@ -101,7 +101,7 @@ def test_kinds_of_rows_are_recognised() -> None:
 
 
 def test_frames_move_from_one_table_to_another() -> None:
-    """`update_encoded_df` translates a frame to another table's ids and adds new texts."""
+    """`new.update_encoded_df` replaces ids of `old` by ids of `new`, and adds missing texts to `new`."""
     old, new = table_of("kernel", "a", "b"), table_of("b")
     new.add_symbols_mp([["kernel"], ["c"]])
     frame = pd.DataFrame({"cat": [0, 0], "name": [1, 2]})

@@ -22,8 +22,8 @@ NAMELESS = r": <(listcomp|genexpr|dictcomp|setcomp|lambda)>$"
 def called_by_training(evidence: RankEvidence, events: pl.Series, training: Iterable[str]) -> pl.Series:
     """Return, for each event, the user's function through which a training function reaches the event.
 
-    This is the outermost of the user's functions around the event that is not a training function and does not
-    call one. It is null if there is no such function, because a training function contains the event directly.
+    Of the user's functions around the event, this is the outermost one that neither is a training function nor calls
+    one. It is null if there is no such function, because a training function contains the event directly.
 
     Args:
         evidence: the rank.

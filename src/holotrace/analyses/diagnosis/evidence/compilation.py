@@ -23,7 +23,8 @@ _FIRST_PROFILER_NS = int(datetime(2020, 1, 1, tzinfo=timezone.utc).timestamp()) 
 def compilation(evidence: RankEvidence) -> Compilation:
     """Return whether the job runs torch.compile, could run it, or was recorded before torch.compile existed.
 
-    Files do not contain the version of PyTorch, so the result is `too_old` if the recording is older than PyTorch 2.0.
+    Trace files do not contain the version of PyTorch, so only the date of the recording is checked: a recording from
+    before the release of PyTorch 2.0 is `too_old`.
     """
     first_ns = min(evidence.step_windows[0].tolist(), default=0)
     if _FIRST_PROFILER_NS <= first_ns < _RELEASE_NS:

@@ -26,7 +26,7 @@ ATTAINABLE_BANDWIDTH = 0.7
 (https://github.com/NVIDIA/cuda-samples) reaches 0.9."""
 
 BEST_PRODUCTS = 0.87
-"""Share of the peak that no product exceeds: the best shapes reach 0.86 on A100, 0.83 on GH200 and 0.6 on MI300X;
+"""Share of the peak that no matrix product exceeds: the best shapes reach 0.86 on A100, 0.83 on GH200, 0.6 on MI300X;
 https://github.com/stas00/ml-engineering/tree/master/compute/accelerator#maximum-achievable-matmul-flops-comparison-table"""
 BEST_BANDWIDTH = 0.92
 """Share of the peak bandwidth that no kernel exceeds; NVIDIA's bandwidthTest (https://github.com/NVIDIA/cuda-samples)

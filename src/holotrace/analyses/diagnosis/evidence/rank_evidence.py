@@ -159,7 +159,7 @@ class RankEvidence:
     def maybe_busy(self) -> Intervals:
         """The intervals of `unknown`, and idle time in which a device may have run work that is missing from the file.
 
-        Such work was launched before the recording, or is missing because the file is incomplete.
+        Work is missing if it was launched before the recording, or if the file is incomplete.
         """
         if calls_between_launches(self.rank_trace) is not None:
             return union(*concatenated([self.unknown, self.idle]))
@@ -360,8 +360,8 @@ def _overlaid(below: pl.DataFrame, above: pl.DataFrame) -> pl.DataFrame:
     """Overlay one table on another: at times that both cover, only the rows of `above` remain.
 
     Autograd's threads do not run the user's Python code. So a row of `above` without a frame gets the frame that
-    `below` has at the same time, which is the frame that called `backward`. If the cause of the row is
-    `python`, it stays without a frame, because it shows one of PyTorch's own functions.
+    `below` has at the same time, which is the frame that called `backward`. A row with the cause `python` gets no
+    frame, because its time belongs to one of PyTorch's own functions.
     """
     covered = union_of(above)
     frames = below.select("start_ns", pl.col("frame").alias("frame_below"))

@@ -1,4 +1,4 @@
-"""Checks whether the input that rules need was recorded, with advice on how to record it."""
+"""Checks whether the data that rules need was recorded; if not, says why, and how to record it."""
 
 from __future__ import annotations
 

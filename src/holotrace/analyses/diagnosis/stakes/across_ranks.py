@@ -37,11 +37,11 @@ class _Replay(NamedTuple):
 def with_replays(result: Diagnosis, trace: Trace, executor: Executor) -> Diagnosis:
     """Compute the stakes of late ranks by replays, and return the diagnosis with these stakes.
 
-    Steps whose unchanged replay is inaccurate by more than 3 % are not used. The stake of a late rank is the length of
-    the mean step, multiplied by the share of time that the replays save. The share is computed over all replayed
-    windows together, because a rank may be late in only some steps. (A window is longer than a step: it begins when the
-    first rank begins the step, and ends when the last rank ends it.) The stake is at most the mean step minus the
-    stakes of all other findings.
+    A step is used only if a replay without any change differs from its measured length by at most 3 %. The stake of a
+    late rank is the length of the mean step, multiplied by the share of time that the replays save. The share is
+    computed over all replayed windows together, because a rank may be late in only some steps. (A window is longer than
+    a step: it begins when the first rank begins the step, and ends when the last rank ends it.) The stake is at most
+    the mean step minus the stakes of all other findings.
     """
     late = result.per_finding.filter(pl.col("rule") == _RULE)["rank"].to_list()
     if not late or _event_count(trace) > _MOST_EVENTS:
@@ -122,8 +122,8 @@ def _findings(result: Diagnosis, replays: Mapping[int, Sequence[_Replay]]) -> pl
         for row, ns, bound_ns in zip(rows, stakes_ns, bounds_ns, strict=True)
     ]
     for place in reversed(range(len(rows) - 1)):
-        # The place of a finding without a stake depends on the cost that is expected in steps after the recording. This
-        # cost is not in the table, so keep the finding ahead of all findings that it was ahead of before.
+        # A finding without a stake was sorted by the cost that is expected in steps after the recording. The table does
+        # not contain this cost, so keep the finding ahead of all findings that come after it in the old order.
         if rows[place]["stake_ns"] is None:
             places[place] = max(places[place + 1 :])
     order = sorted(range(len(rows)), key=lambda place: (*rank_of(rows[place]), -places[place]))

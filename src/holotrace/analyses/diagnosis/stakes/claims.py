@@ -12,11 +12,12 @@ _MOSTLY = 0.5
 
 
 class Claim(NamedTuple):
-    """The part of a case's time that no earlier case has claimed, summed over all steps.
+    """The part of a case's time that no earlier case explains, summed over all steps.
 
-    claimed_ns    explained time that no earlier case claims, times the share of it that a fix can save
-    explained_ns  all time within the steps that the case explains
-    absorbed_by   the earlier rule that claimed most of the explained time; "" if at least half was left for this case
+    claimed_ns    time that this case but no earlier case explains, times the fraction of it that a fix can save
+    explained_ns  all time within the steps that this case explains
+    absorbed_by   the rule whose earlier cases claimed the largest part of the explained time; "" if all earlier cases
+                  together claimed at most half of it
     """
 
     claimed_ns: float
@@ -25,10 +26,10 @@ class Claim(NamedTuple):
 
 
 def claims(cases: Sequence[tuple[Rule, Case]], steps: Intervals) -> list[Claim]:
-    """Return the claim of each case, in the order of `cases`.
+    """Return a `Claim` for each case, in the order of `cases`.
 
-    Cases claim time in the order of their rules' `precedence`, the lowest first. Among cases of equal precedence, the
-    case that can save the most time comes first. A case claims all of its time even if it can save only a share of it:
+    Each case claims the time that it explains and that no earlier case has claimed. Cases of the rule with the lowest
+    `precedence` come first; at equal precedence, the case that can save the most time comes first. A case claims all of its time even if it can save only a share of it:
     two fixes that each halve a kernel's time do not save all of the kernel's time.
     """
     explained = [intersection(case.explained, steps) for _, case in cases]

@@ -26,7 +26,7 @@ _MOST_SCALED = 2.0
 
 
 class _Step(NamedTuple):
-    """A steady step to replay: its graph, its Python functions, its unchanged replay, and the length of that replay."""
+    """A steady step: its graph, its Python functions, a replay of it without changes, and the length of that replay."""
 
     graph: PathGraph
     functions: pl.DataFrame
@@ -81,7 +81,7 @@ def in_mean_step(evidence: RankEvidence, case: Case, saved_ns: float, end_ns: in
 
 
 def _step(evidence: RankEvidence) -> _Step | None:
-    """Return the second-to-last step; None if its unchanged replay is over 3 % longer or shorter than the recording."""
+    """Return the second-to-last step; None if a replay without changes is over 3 % longer or shorter than the step."""
     with suppress(HolotraceError):
         graph = critical_path_graph(evidence.rank_trace)
         replay = unchanged(graph.graph)
@@ -93,7 +93,7 @@ def _step(evidence: RankEvidence) -> _Step | None:
 
 
 def _saved_ns(step: _Step, changes: Sequence[Change | None]) -> float | None:
-    """Return the time that all changes together save; None if they select no event in this step."""
+    """Return the time that all changes together save; None if no change selects an event in this step."""
     replay = step.replay
     for change in changes:
         if change is not None:

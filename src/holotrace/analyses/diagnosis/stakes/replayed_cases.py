@@ -20,14 +20,15 @@ _REFUTED = 0.05
 
 
 def may_apply(rule: Rule, case: Case) -> bool:
-    """Return whether a case reaches the threshold, or may reach it once a replay adds intervals of `case.further`."""
+    """Return whether a case reaches its rule's threshold, or may reach it after a replay, by adding `case.further`."""
     return case.value >= rule.threshold or (case.further is not None and covered_length(*case.explained) > 0)
 
 
 def upheld(evidence: RankEvidence, found: Sequence[tuple[Rule, Case]]) -> list[tuple[Rule, Case, float | None]]:
     """Return the cases that no replay refutes, each with its saving in the mean step.
 
-    The saving is None if the case was not replayed, or if its replay is ignored because the case is certain.
+    The saving is None if the case was not replayed. It is also None if the case is certain, but its replay saves less
+    time than the case claims; such a replay is ignored.
     """
     claimed = claims(found, evidence.step_windows)
     predicted = predictions(evidence, [(rule, case, claim) for (rule, case), claim in zip(found, claimed, strict=True)])
@@ -39,8 +40,8 @@ def upheld(evidence: RankEvidence, found: Sequence[tuple[Rule, Case]]) -> list[t
             _is_idle(evidence, whole) and _is_refuted(evidence, rule, claim, saved_ns)
         ):
             if saved_ns is not None and predicted.end_ns is not None:
-                # Pass `case`, not `whole`: the intervals that `whole` adds are the earliest ones of `case.further`.
-                # They lie in the first steps, although any step may have lost this time.
+                # Pass `case`, not `whole`: `whole` also contains the earliest intervals of `case.further`. These
+                # intervals lie in the first steps, although their time may have been lost in any step.
                 saved_ns = in_mean_step(evidence, case, saved_ns, predicted.end_ns)
             kept.append((rule, whole, saved_ns))
     return kept
@@ -52,7 +53,7 @@ def _is_certain(evidence: RankEvidence, case: Case, claim: Claim, saved_ns: floa
 
 
 def _with_further(evidence: RankEvidence, case: Case, saved_ns: float | None) -> Case:
-    """If the replay saves more than the case explains, add the earliest intervals of `case.further` to the case."""
+    """If the replay saves more time than `case.explained` covers, add the earliest intervals of `case.further` to it."""
     if case.further is None or saved_ns is None:
         return case
     further = difference(case.further, case.explained)
@@ -71,7 +72,10 @@ def _length_before(intervals: Intervals) -> npt.NDArray[np.int64]:
 
 
 def _is_idle(evidence: RankEvidence, case: Case) -> bool:
-    """Return whether a case explains mostly idle time. Idle time may have other causes as well."""
+    """Return whether more than half of the time that a case explains is idle time.
+
+    Idle time may have other causes as well.
+    """
     explained = intersection(case.explained, evidence.step_windows)
     return 2 * covered_length(*intersection(explained, evidence.idle)) > covered_length(*explained)
 
@@ -79,9 +83,9 @@ def _is_idle(evidence: RankEvidence, case: Case) -> bool:
 def _is_refuted(evidence: RankEvidence, rule: Rule, claim: Claim, saved_ns: float | None) -> bool:
     """Return whether a replay without the cause saves almost nothing; if so, the time must have another cause.
 
-    Almost nothing is less than 5 % of the claimed time. If the rule's threshold is a share of the step, a saving of
-    less than half this share is almost nothing, too, unless Python functions were recorded: recording them slows the
-    host, and the slower host hides part of the cost.
+    A saving is almost nothing if it is less than 5 % of the claimed time. For a rule whose threshold is a fraction of
+    the step time, a saving of less than half this threshold is also almost nothing. This second limit does not apply if
+    Python functions were recorded, because recording them slows the host, and the slower host hides part of the cost.
     """
     if saved_ns is None:
         return False

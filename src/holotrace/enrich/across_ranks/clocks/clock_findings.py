@@ -38,7 +38,7 @@ def _unknown(per_host: pl.DataFrame) -> Iterator[str]:
 
 
 def _divided_hosts(per_host: pl.DataFrame, contradictions: pl.DataFrame) -> Iterator[str]:
-    """List the hosts whose ranks have different clocks, although their host name is the same."""
+    """List the hosts on which ranks have different clocks; normally, all ranks of a host share one clock."""
     divided = per_host.filter(pl.col("rank").is_not_null())["host"].unique()
     for host, count, largest_ns in contradictions.filter(pl.col("host").is_in(divided.implode())).iter_rows():
         yield (

@@ -1,10 +1,10 @@
 """Compares the clocks of a job's hosts by the calls that their ranks share.
 
 The ranks of a host share its clock. When the clock of a host shows t, the clock of the reference host shows t + x(t).
-Clocks are assumed to run at constant rates, so x is a line; a clock that jumps has one line before the jump and another
-after it. No rank can leave an all-reduce before all ranks have entered it, so every all-reduce bounds x: see
-`holotrace.algorithms.clocks.bounds`. Within these bounds, x is estimated from the ends of the calls, which are nearly
-simultaneous on all ranks: see `holotrace.algorithms.clocks.lines`.
+Clocks are assumed to run at constant rates, so x(t) is a straight line. If a clock jumps, x(t) is one line before the
+jump and another line after it. No rank can leave an all-reduce before all ranks have entered it, so every all-reduce
+bounds x: see `holotrace.algorithms.clocks.bounds`. Within these bounds, x is estimated from the ends of the calls,
+which are nearly simultaneous on all ranks: see `holotrace.algorithms.clocks.lines`.
 
     offset      the estimate of x at some time
     half width  the distance from the estimate to the bound that is farther away: x is in
@@ -12,10 +12,9 @@ simultaneous on all ranks: see `holotrace.algorithms.clocks.lines`.
     drift       how much faster the reference clock runs than the host's clock, in parts per 10^9
 
 The bounds are right if clocks run at constant rates and the calls are matched correctly. In each call, some time passes
-between the start of the last rank and the end of the first rank. A half-width cannot be much smaller than the shortest
-such time of all calls.
-A jump that is smaller than the waits in nearby calls may look like drift; then the bounds can be wrong by the size of
-the jump.
+from when the last rank starts the call until the first rank ends it. A half-width cannot be much smaller than the
+shortest such time of all calls. A jump that is smaller than the waits in nearby calls may look like drift; then the
+bounds can be wrong by the size of the jump.
 """
 
 from __future__ import annotations
@@ -114,7 +113,7 @@ class Clocks(EqualByContent):
             calls: with the columns rank, start_ns, end_ns.
 
         Returns:
-            The same rows and columns, and:
+            The rows and columns of `calls`, and these new columns:
 
             clock              int64  number of the clock; calls on the same clock can be compared without error
             aligned_start_ns   int64
@@ -277,7 +276,7 @@ def _without_mismatches(waiting: pl.DataFrame, check: HostCheck) -> pl.DataFrame
 
 
 def _dropped_count(compared: OfClocks, fitted: Fit) -> int:
-    """Return the number of operations with a dropped participant, whose times contradict those of other operations."""
+    """Return the number of operations that were dropped because they contradict the times of other operations."""
     return len(np.unique(compared.participants.operation[fitted.clock_of_row == DROPPED]))
 
 
@@ -306,9 +305,9 @@ def _windows(model: ClockModel, spans: pl.DataFrame) -> pl.DataFrame:
     """Return each line of the clocks with the window (from_ns to to_ns) in which it may apply.
 
     A clock jumps at an unknown time between the last call before the jump and the first call after it. The windows of
-    both lines overlap between these calls; for times in the overlap, it is unclear which line applies. Let d be the
-    time from the first to the last compared call of the job. The first window of a clock begins d before the clock's
-    first call, and its last window ends d after its last call. A clock that never jumped has one window without limits.
+    both lines overlap between these calls; for times in the overlap, it is unclear which line applies. A clock's
+    first window begins before its first call, and its last window ends after its last call; both margins are as long as
+    the time from the job's first to its last compared call. A clock that never jumped has one window without limits.
     """
     ordered = spans.sort("source", "clock")
     beside = ordered.with_columns(

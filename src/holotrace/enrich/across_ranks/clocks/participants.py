@@ -27,7 +27,7 @@ _FROM_TIMES = ("time", "stream_order")
 
 
 def waiting_calls(calls: pl.DataFrame) -> pl.DataFrame:
-    """Return the matched calls in which ranks wait for other ranks, which limits how far their clocks can differ.
+    """Return the matched calls in which ranks wait for other ranks; their times limit how far the clocks can differ.
 
     Returns:
         Sorted by instance and rank, at least two rows per instance:
@@ -93,7 +93,7 @@ def _start(calls: pl.DataFrame) -> pl.Expr:
 
 
 def _resolution_ns(calls: pl.DataFrame) -> int:
-    """Return the resolution of the recorded times; older traces have whole microseconds."""
+    """Return the resolution of the recorded times; in older traces, it is 1 µs."""
     is_microseconds = pl.all_horizontal((pl.col("start_ns", "end_ns") % 1_000 == 0).all())
     return 1_000 if calls.select(is_microseconds).item() else 1
 
@@ -104,9 +104,9 @@ class HostCheck(NamedTuple):
     by_host    one row per host with contradictions:
                host                str
                contradicted_count  int64  instances in which a rank left before another had entered
-               largest_ns          int64  largest time by which a rank left too early: a lower bound on how much
-                                         the clocks differ
-    instances  instance and host of each contradiction
+               largest_ns          int64  longest time from when one rank left until another entered; the clocks
+                                         differ by at least this much
+    instances  one row per contradiction, with its instance and host
     """
 
     by_host: pl.DataFrame
@@ -134,7 +134,7 @@ def contradictions_within_hosts(waiting: pl.DataFrame, hosts: Mapping[int, str])
 
 
 class OfClocks(NamedTuple):
-    """The participants of each operation, one per clock; `base_ns` of the clock is subtracted from their times."""
+    """The participants of each operation, one per clock; their times are relative to the clock's `base_ns`."""
 
     participants: Participants
     base_ns: np.ndarray[tuple[int], np.dtype[np.int64]]

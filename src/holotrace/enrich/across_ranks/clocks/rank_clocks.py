@@ -1,7 +1,7 @@
 """Converts times of ranks to the clock of the reference host.
 
-`holotrace.enrich.across_ranks.clocks.clocks` estimates lines: one per host, or several if the clock jumped. This module
-applies these lines to any times of a rank, not only to the times of matched calls.
+`holotrace.enrich.across_ranks.clocks.clocks` estimates one line per host, or several if the host's clock jumped. With
+these lines, this module converts any times of a rank, not only the times of matched calls.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _PARTS = 1e9
 class ClockLine(NamedTuple):
     """The correction of a clock that runs at a constant rate: `offset_ns` at `at_ns`, plus `drift_ppb` ns per second.
 
-    first_ns, last_ns  range of times on this clock for which the line was fitted; None without a limit
+    first_ns, last_ns  first and last time on this clock for which the correction was fitted; None: no limit
     """
 
     at_ns: int

@@ -127,7 +127,7 @@ def of_rank(rank_trace: RankTrace, annotation: str | None = None) -> OfRank:
         is_even            bool    whether an all-to-all sends the same amount to every rank; null if unknown
         in_splits          list[int64]  how many rows an all-to-all sends to each rank, in group order; null if
                                  PyTorch recorded no list or a truncated one
-        sent_bytes         int64   bytes that an all-to-all sends to other ranks; null without in_splits
+        sent_bytes         int64   bytes that an all-to-all sends to other ranks; null if in_splits is null
         partners           list[int64]  partners of a batch: r for a send to rank r, -1 - r for a receive from rank r;
                                  null if unknown
         peer               int32   the other rank of a send or receive; null if unknown

@@ -76,7 +76,7 @@ def groups_of_calls(args: pl.DataFrame, header: Header) -> tuple[pl.Series, tupl
 
     Args:
         args: the columns `GROUP_ARGS`, in which string ids are already replaced by their texts.
-        header: the header of the same trace; its groups complete the lists of ranks that the profiler truncated.
+        header: the header of the same trace; lists of ranks that the profiler truncated are completed from its groups.
     """
     configured, identity = configured_groups(header), list(GROUP_ARGS[:3])
     distinct = args.group_by(identity, maintain_order=True).agg(pl.col(GROUP_ARGS[3:]).max())

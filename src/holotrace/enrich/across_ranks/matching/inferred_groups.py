@@ -23,8 +23,8 @@ _POSSIBLE_SHARE = 0.75
 """At least this fraction of the operations must be possible: no rank leaves them before another rank enters them."""
 
 _POSSIBLE_SHARE_OF_ONLY = 0.5
-"""If the ranks of a group belong to no other group, the group also fits if at least this fraction of its operations
-is possible. The operations of all signatures are counted together."""
+"""If no rank of a group belongs to another group, it is enough that this fraction of the group's operations is
+possible. The operations of all signatures are counted together."""
 
 _FAR_WIDER = 4
 _NOISE_NS = 20_000
@@ -84,11 +84,11 @@ def inferred_groups(rows: pl.DataFrame, candidates: pl.DataFrame) -> Inferred:
 def _largest(fitting: pl.DataFrame) -> pl.DataFrame:
     """Return the largest groups that fit and are not too wide: rank, signature, group and is_ambiguous.
 
-    A group is too wide if each of its ranks is also in another group that is not larger and fits clearly better. A
+    A group is too wide if, for each of its ranks, another group with this rank is not larger and fits clearly better. A
     group fits clearly better if its calls end far closer together, or if their transfer times vary far less.
 
     Args:
-        fitting: rank, signature, group, present, even, spread_ns and jitter_ns.
+        fitting: the result of `_fitting`, repeated for each rank of a group; the added column `rank` is this rank.
     """
     of_rank = ["rank", *_LIKE]
     measures = ["spread_ns", "jitter_ns"]
@@ -126,7 +126,7 @@ def _leaving_no_rank_alone(largest: pl.DataFrame) -> pl.DataFrame:
     the other two groups and leave ranks 1 and 3 without a group, so {0, 2} is dropped.
 
     Args:
-        largest: rank, signature and group; one row per group and rank.
+        largest: the largest groups that fit; one row for each rank, signature and group.
     """
     of_rank, like = ["rank", *_LIKE], ["group", *_LIKE]
     rows = largest.select("group", *of_rank)
@@ -156,7 +156,8 @@ def _fitting(offered: pl.DataFrame) -> pl.DataFrame:
     times from their median.
 
     Args:
-        offered: one row per call and possible group, with `present` and `is_only`.
+        offered: one row per call and group that the call may belong to. `is_only` is true if this group is the only
+            candidate of the call's rank.
     """
     like = ["group", *_LIKE]
     tested = (

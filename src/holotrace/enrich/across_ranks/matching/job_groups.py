@@ -38,8 +38,8 @@ def positions(of_ranks: Mapping[int, OfRank]) -> pl.DataFrame:
     """Return the numbers that ranks have within their groups.
 
     Returns:
-        group uint64, rank int32, position (the number; int32 from 0), and size (of the group; int64). One row per group
-        and rank.
+        group uint64; rank int32; position int32, the rank's number within the group, from 0; and size int64, the
+        number of ranks in the group. One row per group and rank.
     """
     listed = [(group.number, list(group.ranks), group.size) for group in known_groups(of_ranks).values() if group.ranks]
     table = pl.DataFrame(listed, {"group": pl.UInt64, "rank": pl.List(pl.Int32), "size": pl.Int64}, orient="row")

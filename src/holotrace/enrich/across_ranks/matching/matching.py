@@ -73,7 +73,8 @@ def match(of_ranks: Mapping[int, OfRank], *, sends: bool = True) -> Matching:
 
     Args:
         of_ranks: {rank: the result of `holotrace.enrich.across_ranks.matching.calls.of_rank`}.
-        sends: whether to match sends with receives too. If False, they do not count as unmatched in the findings.
+        sends: whether to match sends with receives too. If False, the findings do not count sends and receives as
+            unmatched.
     """
     recorded = rows_of(of_ranks)
     large = _large_groups(of_ranks)

@@ -61,7 +61,7 @@ def corrected(rows: pl.DataFrame, offsets: pl.DataFrame) -> pl.DataFrame:
 def operations(rows: pl.DataFrame) -> pl.DataFrame:
     """Summarise `corrected` rows by group and instance: last_start_ns, first_end_ns, middle_end_ns and is_possible.
 
-    An operation is impossible if a rank leaves it before another rank enters it.
+    `is_possible` is false if a rank leaves the operation more than tolerance_ns before another rank enters it.
     """
     spans = rows.group_by("group", "instance").agg(
         pl.col("start_ns").max().alias("last_start_ns"),

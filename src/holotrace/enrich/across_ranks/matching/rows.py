@@ -49,8 +49,9 @@ def instances(rows: pl.DataFrame, keys: Sequence[str]) -> pl.DataFrame:
 
 
 def of_most(rows: pl.DataFrame, keys: Sequence[str]) -> pl.DataFrame:
-    """For each combination of keys, return the calls of the ranks whose number of such calls is the most common.
+    """For each combination of keys, return the calls of the ranks that have the most common number of calls.
 
+    For example, if three ranks have 10 calls with these keys and one rank has 9, the calls of the three are returned.
     If no two ranks have the same number of calls, no calls are returned. If several numbers are equally common, the
     largest is used.
     """

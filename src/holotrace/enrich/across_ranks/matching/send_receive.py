@@ -51,7 +51,7 @@ def with_peers(rows: pl.DataFrame, positions: pl.DataFrame) -> pl.DataFrame:
 def _fitting(offered: pl.DataFrame) -> pl.DataFrame:
     """Add `share`, and drop the rows in which it is below `_LEAST_SHARE`.
 
-    `share` is the smaller of the numbers of sends and receives, divided by the larger.
+    `share` compares the number of sends with the number of receives: the smaller number divided by the larger.
     """
     sides = _with_ends(offered)
     counterparts = sides.select("group", *_PAIR, "family", counterpart_count="count").with_columns(
@@ -106,8 +106,8 @@ def _one_missing(rows: pl.DataFrame) -> pl.DataFrame:
 
     A receive ends soon after both the send and the receive have begun, so the times show which call is missing. For
     each possible position of the missing call, `_lag` is summed over the resulting pairs. A position is likely if its
-    sum is at most four times the smallest sum plus 20 µs. If several positions are likely, only the calls that have the
-    same counterpart for all of these positions are matched.
+    sum is at most four times the smallest sum plus 20 µs. If several positions are likely, a call is matched only if it
+    has the same counterpart for all of them.
 
     Returns:
         row and instance.
@@ -143,7 +143,7 @@ def _lag(shift: int) -> pl.Expr:
 
 
 def _clear_shifts(lags: pl.DataFrame, keys: Sequence[str]) -> pl.DataFrame:
-    """Add `shift`: the k-th call matches the other rank's (k + shift)-th call; drop ambiguous calls.
+    """Drop ambiguous calls; add `shift` to the others: call k matches call k + `shift` of the other rank.
 
     `shift` is 0 before the missing call and 1 after it. A call is ambiguous if the missing call is likely both at a
     position before this call and at a position after it.

@@ -1,8 +1,8 @@
 """Matches calls of a group by their signature (family, element type and size) and order.
 
 A call may be missing on one rank, or recorded on one rank only; the calls after it must still be matched correctly.
-Therefore, if ranks have different numbers of calls with the same signature, the surrounding calls or the times of the
-calls show which call is missing.
+If ranks have different numbers of calls with the same signature, the missing call is inferred from the surrounding
+calls or from the times of the calls.
 """
 
 from __future__ import annotations

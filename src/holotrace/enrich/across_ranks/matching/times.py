@@ -21,8 +21,8 @@ def by_time(rows: pl.DataFrame, known: pl.DataFrame, offsets: pl.DataFrame, alik
     only the nearest call is matched.
 
     Calls are first matched with the operations in `known`. Then, for each kind of call, the rank with the most
-    unmatched calls is selected. Each of its calls becomes a new operation, and the calls of the other ranks are matched
-    with these new operations.
+    unmatched calls is selected. Each unmatched call of this rank becomes a new operation, and the unmatched calls of
+    the other ranks are matched with these new operations.
 
     Args:
         rows: unmatched calls.
@@ -57,7 +57,7 @@ def _with_class(rows: pl.DataFrame, alike: Sequence[str]) -> pl.DataFrame:
 
 
 def _of_largest(rows: pl.DataFrame) -> pl.DataFrame:
-    """Return, for each class of calls, the calls of the rank with the most calls; in a tie, of the lowest rank."""
+    """Return, for each class of calls, the calls of the rank with the most calls, or of the lowest such rank."""
     counts = rows.group_by("class", "rank").len().sort("len", "rank", descending=[True, False])
     largest = counts.group_by("class", maintain_order=True).first()
     return rows.join(largest, on=["class", "rank"], how="semi", maintain_order="left")
@@ -78,7 +78,8 @@ def _nearest(rows: pl.DataFrame, spans: pl.DataFrame) -> pl.DataFrame:
 def _possible(rows: pl.DataFrame, spans: pl.DataFrame, side: Literal["backward", "forward"]) -> pl.DataFrame:
     """Return, for each call, the operation whose end is nearest to the call's end, if call and operation overlap.
 
-    `side` selects operations that end before or after the call's end.
+    If `side` is "backward", only operations that end no later than the call are candidates; if it is "forward", only
+    operations that end no earlier than the call.
     """
     offered = spans.select("class", "instance", "last_start_ns", "first_end_ns", "middle_end_ns").sort("middle_end_ns")
     joined = rows.sort("end_ns").join_asof(

@@ -68,9 +68,11 @@ class HostRanges(NamedTuple):
     causes      distinct causes: `CAUSE_COLUMNS`
     may_wait    for each range, whether a thread may wait for communication in this range although the name of the
                 range does not show a wait; the last entry is for times without a range
-    is_python   for each range, whether it is Python code; Python code waits only inside functions written in C, which
-                have their own ranges if they were recorded; the last entry is false
-    waits       for each range, whether its name shows that it waits for communication; the last entry is false
+    is_python   for each range, whether it is a function written in Python; such a function waits only inside functions
+                written in C, which are ranges of their own if they were recorded; the last entry is for times without
+                a range and is false
+    waits       for each range, whether its name shows that it waits for communication; the last entry is for times
+                without a range and is false
     """
 
     ranges: pl.DataFrame
@@ -108,7 +110,7 @@ def host_ranges(rank_trace: RankTrace) -> HostRanges:
 
 
 class _Texts(NamedTuple):
-    """Properties of each string, by its id."""
+    """Properties of strings; the value at position i belongs to the string with id i."""
 
     cleaned: pl.Series
     module: _Bools

@@ -117,7 +117,7 @@ def _monotone(line: _Rows, start: _Rows, end: _Rows) -> tuple[_Rows, _Rows]:
 
 
 def _tracks(graph: EventGraph, edge: _Rows, source: _Rows, target: _Rows, path_class: _Rows) -> _Rows:
-    """Return, for each edge, the host thread that spends the time; -1 for device time."""
+    """Return, for each edge, the host thread whose time it covers; -1 for device time and for waits for the device."""
     before, after = (_track_of_activity(graph, graph.nodes["activity"].gather(end)) for end in (source, target))
     own = np.where(after != _NO_TRACK, after, before)
     is_host = np.isin(path_class, _ON_HOST)

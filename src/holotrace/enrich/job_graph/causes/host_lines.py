@@ -19,8 +19,9 @@ _MOST_OPEN = 16
 _LATE_END_NS = 100_000
 """If a thread waits for a call during a stretch of time, the call ends at most this much later than the stretch.
 
-The difference is also at most `_LATE_END` times the length of the stretch. In Python code, both limits also apply to a
-call that ends earlier than the stretch. Neither limit applies if the name of the innermost range shows a wait."""
+The difference is also at most `_LATE_END` times the length of the stretch. If the innermost range is Python code,
+the same two limits apply to how much earlier than the stretch the call ends. Neither limit applies if the name of the
+innermost range shows a wait."""
 _LATE_END = 0.1
 _LEAST_COVERED = 0.5
 """If a thread waits for a call during a stretch of time, the call covers at least this fraction of the stretch.
@@ -62,7 +63,7 @@ def segments(known: HostRanges, track_id: int) -> Segments:
 
 
 class Runs(NamedTuple):
-    """Stretches of a timeline, in time order; each is spent inside one call or, outside calls, has one cause.
+    """Stretches of a timeline, in time order; each is spent in one call or, outside calls, on work with one cause.
 
     start_ns, end_ns
     cause   row of the table of causes
@@ -89,7 +90,7 @@ class Runs(NamedTuple):
 
 
 def thread_runs(known: HostRanges, track_id: int, calls: pl.DataFrame) -> Runs:
-    """Return what a thread does over time; in each run, it waits for one call or does work that has one cause.
+    """Divide a thread's time into runs: in each run, the thread waits for one call or does work with one cause.
 
     A thread waits for a call during a stretch of time in either of two cases:
 
@@ -153,7 +154,7 @@ def _with_waits(runs: Runs, signs: _Signs, calls: pl.DataFrame) -> Runs:
 
 
 def _calls_waited_for(runs: Runs, signs: _Signs, calls: pl.DataFrame) -> tuple[_Rows, npt.NDArray[np.bool_]]:
-    """Return, for each run, the call that overlaps it longest, and whether the thread waits for it."""
+    """Return, for each run, the call that overlaps the run longest, and whether the thread waits for this call."""
     starts, ends = calls["start_ns"].to_numpy(), calls["end_ns"].to_numpy()
     start, end = runs.start_ns[:, None], runs.end_ns[:, None]
     last = np.searchsorted(starts, end[:, 0], side="left")
@@ -162,8 +163,8 @@ def _calls_waited_for(runs: Runs, signs: _Signs, calls: pl.DataFrame) -> tuple[_
     overlap = np.where(exists, np.minimum(ends[rows], end) - np.maximum(starts[rows], start), -1)
     tolerance = np.minimum(_LATE_END_NS, _LATE_END * (end - start))
     ends_inside = ends[rows] <= end + tolerance
-    # If several calls overlap the run equally long, the thread waits for the one that ends last, except for calls that
-    # end after the run.
+    # The thread waits for the call that overlaps the run longest; if several overlaps are equal, for the call that ends
+    # last. If a call ends clearly after the run, only half of its overlap counts.
     score = overlap.astype(np.float64) * np.where(ends_inside, 1.0, 0.5) + 1e-9 * ends_inside * (ends[rows] - start)
     best = np.argmax(score, axis=1)
     at = np.arange(len(best))

@@ -26,9 +26,9 @@ _NAMELESS = {LAUNCH_DELAY: "launch_delay", SYNCHRONISATION: "synchronisation", U
 class JobCauses(NamedTuple):
     """The distinct causes of all ranks.
 
-    table     `CAUSE_COLUMNS`
-    of_rank   {rank: rows of `table`}: one for each row of `Histories.causes`, then one each for `UNKNOWN`,
-              `SYNCHRONISATION` and `LAUNCH_DELAY`. These three constants are negative: they index the rows from the
+    table     the causes, with the columns `CAUSE_COLUMNS`
+    of_rank   {rank: row numbers in `table`}: first, for each row of `Histories.causes`, the number of its cause; then
+              the numbers of `UNKNOWN`, `SYNCHRONISATION` and `LAUNCH_DELAY`. These three constants are negative: they index the rows from the
               end.
     """
 
@@ -36,11 +36,11 @@ class JobCauses(NamedTuple):
     of_rank: Mapping[int, _Rows]
 
     def row_of_unknown(self) -> dict[str | None, int]:
-        """Return, for each reason why a cause may be unknown, the row of the unknown cause with this reason."""
+        """Map each reason why a cause may be unknown to the row of the unknown cause that has this reason."""
         return self._rows_of("unknown")
 
     def row_of_transfer(self) -> dict[str | None, int]:
-        """Return, for each kind of collective, the row of the cause that stands for its transfer."""
+        """Map each kind of collective to the row of the cause that represents its transfer."""
         return self._rows_of("communication")
 
     def _rows_of(self, kind: str) -> dict[str | None, int]:
@@ -49,9 +49,9 @@ class JobCauses(NamedTuple):
 
 
 def job_causes(histories: Mapping[int, Histories], collectives: pl.Series) -> JobCauses:
-    """Return the causes in all histories, and the further causes that every job can have.
+    """Return the causes in all histories, and the causes that every job can have.
 
-    The further causes are the transfer of each kind of collective, launch delay, synchronisation, and the unknown
+    Every job can have these causes: the transfer of each kind of collective, launch delay, synchronisation, and the unknown
     causes.
     """
     families = collectives.unique().sort()

@@ -14,7 +14,7 @@ _Rows = npt.NDArray[np.int64]
 
 NO_LINE = -1
 LAUNCH_DELAY, SYNCHRONISATION, UNKNOWN = -1, -2, -3
-"""Causes that have no name and no row in a rank's table of causes; these numbers take the place of row numbers."""
+"""Causes without a name. A rank's table of causes has no row for them, so these numbers replace the row number."""
 
 RUNS: dict[str, pl.DataType | type[pl.DataType]] = {
     "line": pl.Int32,
@@ -38,15 +38,15 @@ class Lines(NamedTuple):
         cause     int32  row of a table of causes, or `LAUNCH_DELAY`, `SYNCHRONISATION` or `UNKNOWN`
         call      int32  the call in which the time was spent; -1 outside calls
 
-    lines  for each line, from which line it branches off, and when:
+    lines  one row per line:
 
         parent     int32  the line from which this one branches off; -1 if the time before this line is unknown
-        parent_ns  int64  when this line branches off
+        parent_ns  int64  the time at which this line branches off from its parent
 
-    positions for each call of the rank, its line, and the time at which the call starts:
+    positions  one row per call of the rank:
 
-        line   int32  -1 if the history of the call is unknown
-        at_ns  int64
+        line   int32  the line of the call; -1 if the history of the call is unknown
+        at_ns  int64  when the call starts
     """
 
     runs: pl.DataFrame

@@ -42,8 +42,10 @@ def roles(found: DelayCosts, ranks: Sequence[int]) -> pl.DataFrame:
     also causes more waiting than it passes on or, if it causes at least a fifth of all waiting, at least half as much
     as it passes on.
 
-    A rank that is not a culprit is a victim if it passes on more waiting than it causes. It is also a victim if it
-    waits longer than it makes others wait and culprits cause most of its waiting.
+    A rank that is not a culprit is a victim in two cases:
+
+    - it passes on more waiting than it causes
+    - it waits more than it causes others to wait, and culprits cause more than half of its waiting
 
     Returns:
         Sorted by rank: rank, role (culprit, victim or null), cost_ns, cost_fraction, wait_ns, passed_on_ns, and the
@@ -94,16 +96,18 @@ def main_causes(per_cause: pl.DataFrame) -> pl.DataFrame:
 
 
 def largest_causes(per_cause: pl.DataFrame) -> pl.DataFrame:
-    """Return, for each rank, the largest cause of the waiting that it causes.
+    """Return, for each rank that other ranks wait for, the largest cause of this waiting.
 
     The costs of a function or operator are summed over all modules.
 
     If a rank's own work explains at least half of the waiting that the rank causes, other causes (`NOT_OWN`, such as
-    slow transfers) are ignored. If the cost of a user function is spread over several causes that each make up less
-    than half of it, the function itself is also treated as a cause (with `name` equal to `frame`).
+    slow transfers) are ignored. If no single cause in a user function makes up half of the function's cost, the
+    function as a whole is also treated as a cause (with `name` equal to `frame`).
 
     Returns:
-        cause_rank, cause, name, frame, cost_ns summed over all modules, and the module with the largest cost
+        cause_rank, cause, name, frame
+        cost_ns  summed over all modules
+        module   the module with the largest cost
     """
     same = ["cause_rank", "cause", "name", "frame"]
     causes = main_causes(per_cause).drop_nulls("cause_rank")
@@ -118,7 +122,7 @@ def largest_causes(per_cause: pl.DataFrame) -> pl.DataFrame:
 
 
 def _functions(causes: pl.DataFrame) -> pl.DataFrame:
-    """Return the user functions whose cost is spread over several causes that each make up less than half of it.
+    """Return the user functions in which no single cause makes up half of the function's cost.
 
     Skip functions that also spend much time in operators: they run the model, and their Python time is only the sum
     of many gaps between operators.

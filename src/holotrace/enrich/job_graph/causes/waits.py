@@ -7,7 +7,7 @@ import polars as pl
 from holotrace.enrich.across_ranks.arrivals import ALIGNED_CLOCKS
 
 NOT_TOGETHER, BY_CLOCKS, WITHOUT_COUNTERPART = -1, -2, -3
-"""Each number represents an unknown cause; known causes are represented by their row in the table of causes."""
+"""Values of the column `cause` if the cause is unknown; a known cause is its row number in the table of causes."""
 
 _TARGETS: dict[str, pl.DataType | type[pl.DataType]] = {
     "wait": pl.Int64,
@@ -27,7 +27,7 @@ def waits_between(known: pl.DataFrame) -> pl.DataFrame:
             `Clocks.aligned`; other columns are kept.
 
     Returns:
-        The calls, in the order in which the ranks met, with these additional columns:
+        The calls, sorted by met_ns, instance and rank, with these additional columns:
 
         query           int64  row number
         wait            int64  number of the wait; null if the call did not wait
@@ -86,7 +86,7 @@ def explained(waits: pl.DataFrame, spent: pl.DataFrame) -> pl.DataFrame:
 
 
 def _with_errors(targets: pl.DataFrame, waiting: pl.DataFrame) -> pl.DataFrame:
-    """Add the error of each cause's cost.
+    """Add the column `error`: by how much the cost of each cause may be wrong.
 
     The cost is uncertain because several causes may explain the same time. If w is the wait, e the excess of the cause,
     and S the sum of the excesses of all causes, then the cost is at least w - (S - e) and at most the smaller of e and

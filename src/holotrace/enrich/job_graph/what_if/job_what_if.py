@@ -256,8 +256,8 @@ def _replayed_ns(window: JobWindow, lengths: _Lengths) -> int:
 def _numbers(known: _Int64, nodes: _Int64, first: int, extra: int) -> tuple[_Int64, int]:
     """Return the numbers of a rank's nodes in a replay, and the next free number.
 
-    The points of the rank (see `RankGraph`) keep their numbers from the joined graph; all other nodes get new numbers,
-    starting at `extra`.
+    The points of the rank (see `RankGraph`) have the same numbers as in the joined graph. All other nodes get new
+    numbers, starting at `extra`.
     """
     place = np.searchsorted(known, nodes).clip(max=len(known) - 1)
     is_known = known[place] == nodes
@@ -266,7 +266,7 @@ def _numbers(known: _Int64, nodes: _Int64, first: int, extra: int) -> tuple[_Int
 
 
 def _delays(graph: JobGraph) -> npt.NDArray[np.float64]:
-    """Return by how much the measured time of each binding edge exceeds its length; 0 for other edges."""
+    """Return how much longer each binding edge took than its `length_ns`; 0 for all other edges."""
     delays = np.zeros(len(graph.length_ns))
     binds = graph.binding[graph.binding != NO_EDGE]
     source, target = graph.edges.source[binds], graph.edges.target[binds]

@@ -38,13 +38,13 @@ class Attention(NamedTuple):
 
 
 def heads_first(arguments: Arguments, first: int = 0) -> Attention:
-    """Read query, key and value of shape [batch, heads, length, width]."""
+    """Read the sizes from the shapes of query, key and value: [batch, heads, length, width]."""
     query, key, value = (arguments.shape(first + index, 4) for index in range(3))
     return _checked(Attention(query[0], query[1], query[2], key[2], key[1], query[3], value[3]), value[2])
 
 
 def heads_last(arguments: Arguments, first: int = 0) -> Attention:
-    """Read query, key and value of shape [batch, length, heads, width]."""
+    """Read the sizes from the shapes of query, key and value: [batch, length, heads, width]."""
     query, key, value = (arguments.shape(first + index, 4) for index in range(3))
     return _checked(Attention(query[0], query[2], query[1], key[1], key[2], query[3], value[3]), value[1])
 
@@ -197,7 +197,7 @@ def paged(arguments: Arguments, keys: int = 1) -> Cost:
     """FLOPs: 2·H·(d + dv)·(unmasked pairs of query and key).
 
     In prefill, the mask hides half of the pairs whose query and key are both new tokens of the same request. The
-    pairs are computed from sums over all requests, which the name of the inference engine's step contains. Bytes:
+    pairs are computed from sums over all requests; the name of the inference engine's step contains these sums. Bytes:
     queries and outputs of all new tokens, and keys and values in the cache.
     """
     _, heads, width = arguments.shape(0, 3)
@@ -286,7 +286,7 @@ def _clamped_sum(count: int, highest: int, start: int) -> int:
 def _twice_visible_joined(
     arguments: Arguments, totals: tuple[int, int], at: tuple[int, int, int, int | None]
 ) -> tuple[int, int] | None:
-    """Return (twice the number of visible pairs, the number of all pairs); None if the lengths are unknown."""
+    """Return twice the number of visible pairs, and the number of all pairs; None if the lengths are unknown."""
     ends, longest, causal, window = at
     if not arguments.is_given(ends):
         return None

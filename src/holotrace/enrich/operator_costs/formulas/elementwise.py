@@ -1,4 +1,4 @@
-"""Compute the costs of element-wise operators: some operations per element of the result; each tensor is moved once."""
+"""Compute the costs of operators that do a fixed number of operations per element and move each tensor once."""
 
 from __future__ import annotations
 
@@ -111,7 +111,7 @@ def resample(arguments: Arguments) -> Cost:
 
 
 def _scaled_sizes(arguments: Arguments) -> list[int]:
-    """Multiply the sizes of the input's last dimensions by the factors in argument 2 or 3, such as `[2., 2.]`."""
+    """Return the sizes of the result's last dimensions: the input's sizes times argument 2 or 3, such as `[2., 2.]`."""
     shape = arguments.shape(0)
     factors = next((listed for index in (2, 3) if (listed := arguments.factors(index))), [])
     if len(factors) > len(shape):

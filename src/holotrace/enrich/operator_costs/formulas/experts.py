@@ -58,9 +58,9 @@ class _Layer(NamedTuple):
 def fused_experts(arguments: Arguments, hidden: int = 0, first: int = 1, second: int = 2, chosen: int = 4) -> Cost:
     """FLOPs: 2·T·k·(H·N + I·H) for T tokens, k experts each, and weights H x N, I x H. Bytes: tokens, result, weights.
 
-    N is I, or 2·I with a gate. If there are enough tokens to reach practically every expert when spread evenly,
-    the bytes include all weights. If there are fewer tokens, the bytes are unknown, because the trace does not show
-    which experts were chosen. If the experts are on several ranks, FLOPs and bytes are unknown.
+    N is I, or 2·I with a gate. If there are so many tokens that they reach practically every expert when spread
+    evenly, the bytes include all weights. If there are fewer tokens, the bytes are unknown, because the trace does
+    not show which experts were chosen. If the experts are on several ranks, FLOPs and bytes are unknown.
     """
     if any(_maps_experts(arguments, index) for index in range(chosen + 1, arguments.count)):
         raise UnknownCostError(_ON_SEVERAL_RANKS)
@@ -226,7 +226,7 @@ def _layer(hidden: int, weights: Weights) -> _Layer | None:
 
 
 def _weights_inside(arguments: Arguments, experts: int, hidden: int) -> list[Weights]:
-    """Return the distinct pairs of weights that match the tokens' width, from the inputs of inner operators."""
+    """Find weights among the inputs of inner operators; return the pairs that fit tokens of width `hidden`."""
     found = dict.fromkeys(
         (tuple(call.dims[index]), call.type(index), call.element_bytes(index))
         for call in arguments.related

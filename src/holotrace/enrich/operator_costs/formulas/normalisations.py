@@ -46,7 +46,7 @@ def batch_norm(arguments: Arguments) -> Cost:
 
 
 def rms_norm(arguments: Arguments, parameter: int = 2, normalised: int | None = 1) -> Cost:
-    """FLOPs: 4·E + 2·R for R rows. Bytes: input, output, weight; for PyTorch's operator, also a deviation per row."""
+    """FLOPs: 4·E + 2·R for R rows. Bytes: input, output, weight and, for PyTorch's operator, one deviation per row."""
     elements = arguments.elements(0)
     width = _normalised(arguments, normalised) if normalised is not None else arguments.shape(0)[-1]
     rows = elements // max(width, 1)

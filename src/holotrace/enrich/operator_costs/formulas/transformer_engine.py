@@ -56,7 +56,7 @@ def two_layers(arguments: Arguments) -> Cost:
 
 
 def backward(arguments: Arguments, products: int) -> Cost:
-    """FLOPs: as the forward call, per computed gradient. Bytes: its inputs, per gradient, and the result's gradient.
+    """For each computed gradient: FLOPs and input bytes of the forward call. Once: bytes of the result's gradient.
 
     `products` is the number of matrix multiplications in the forward call. The number of tensor-core kernels shows
     whether the call computed one gradient (of the inputs or of the weights) or both. Computing one gradient moves as

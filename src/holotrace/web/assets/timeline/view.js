@@ -23,7 +23,7 @@ const MOST_PINNED = 0.6; // of the height; more pinned rows scroll with the othe
 const LEAST_NS = 20;
 
 /**
- * Return a text that identifies an item: "3.row2" is row 2 of rank 3.
+ * Return a string that identifies an item: "3.row2" is row 2 of rank 3.
  * @param {Item} item
  */
 export const keyOf = (item) => {

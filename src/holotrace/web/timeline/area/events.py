@@ -1,4 +1,4 @@
-"""The events of an area on one rank, each with its time inside the area."""
+"""The events of one rank that overlap an area of the timeline, each with its time inside the area."""
 
 from __future__ import annotations
 

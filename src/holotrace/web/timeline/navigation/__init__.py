@@ -1,1 +1,1 @@
-"""Navigation in a recording: from event to event, and on the map above the timeline."""
+"""Navigation in a recording: steps from event to event, and the map above the timeline."""

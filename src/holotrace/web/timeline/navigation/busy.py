@@ -15,13 +15,13 @@ PARTS = 512
 
 
 def busy_answer(index: TimelineIndex) -> dict[str, Any]:
-    """Return the percentage of each part of the recording that device work covers.
+    """Return, for each part of the recording, the percentage of its time in which device work runs.
 
     If the recording has no device work, host operators are measured instead.
 
     Returns:
         of       what was measured: "device" or "host"
-        percent  for each of the `PARTS` parts, the percentage, as an integer
+        percent  the percentages of the `PARTS` parts, as integers
     """
     is_work = np.isin(index.kind, [int(kind) for kind in DEVICE_WORK_KINDS])
     counted = is_work if is_work.any() else index.kind == int(EventKind.CPU_OP)

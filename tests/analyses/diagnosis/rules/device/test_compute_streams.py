@@ -94,7 +94,7 @@ def test_a_single_wait_may_be_for_a_result() -> None:
 
 
 def test_streams_in_turn_that_no_call_asked_for_need_no_results() -> None:
-    """Six kernels alternate although no call makes them wait, so half of their time could be saved."""
+    """Six kernels run in turn on two streams although no call requires it, so half of their time could be saved."""
     (case,) = cases_of(alternating_job(asked=False), "streams_in_turn").values()
 
     assert (case.words["is_asked"], case.words["confidence"]) == (False, "medium")

@@ -83,7 +83,7 @@ def test_conversions_between_layouts_cost_their_time() -> None:
 
 
 def test_a_kernel_far_below_the_bandwidth() -> None:
-    """A sum over 67.1 MB could take 21.8 µs (92 % of the peak); it is reported at 200 µs, but not at 60 µs."""
+    """A sum over 67.1 MB could take 21.8 µs (92 % of the peak); it is reported if it takes 200 µs, but not 60 µs."""
     for duration_us, count in ((200, 1), (60, 0)):
         job = DeviceJob().call(
             "aten::sum", "reduce_kernel", start_us=10, duration_us=duration_us, dims=[[4096, 4096]], types=[FLOAT32]

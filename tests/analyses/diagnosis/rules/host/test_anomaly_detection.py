@@ -10,7 +10,7 @@ FORMAT = "torch/fx/traceback.py(504): format_stack"
 
 
 def job(*, in_operator: bool) -> holotrace.Trace:
-    """Return two steps of 1 ms in which `format_stack` runs three times for 100 µs, inside or outside an operator."""
+    """Return two steps of 1 ms; in each, `format_stack` runs three times for 100 µs, inside or outside an operator."""
     trace = TraceBuilder()
     for begin in (0, 1_000):
         trace.step(begin // 1_000, begin, 1_000).python("train.py(3): step", start_us=begin + 5, duration_us=990)
@@ -23,7 +23,7 @@ def job(*, in_operator: bool) -> holotrace.Trace:
 
 
 def test_the_stacks_of_operators_cost_their_time() -> None:
-    """In each step of 1 ms, formatting three stacks takes 100 µs each, so the cost is 300 µs."""
+    """Each step formats three stacks, and each stack takes 100 µs, so the cost is 300 µs per step."""
     trace = job(in_operator=True)
     (case,) = cases_of(trace, "anomaly_detection").values()
 

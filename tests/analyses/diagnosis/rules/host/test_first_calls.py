@@ -114,7 +114,7 @@ def test_work_from_before_the_recording_is_unknown_rather_than_idle() -> None:
 
 
 def test_late_work_in_the_middle_is_not_from_before_the_recording() -> None:
-    """The first kernel is launched after 20 % of the recording, so earlier work did not delay it."""
+    """The kernel is launched 20 ms into the recording, too late to be delayed by work from before the recording."""
     trace = late_stream(launched_us=20_000)
 
     assert holotrace.diagnosis(trace).headline["unknown_fraction"][0] == 0

@@ -74,7 +74,7 @@ def test_few_copies_and_copies_beside_a_device_are_not_reported() -> None:
 
 @pytest.mark.parametrize(("kind", "is_found"), [("double", True), ("float", False)])
 def test_a_model_in_float64_is_found(kind: str, *, is_found: bool) -> None:
-    """A float64 product of 600 µs is reported at a cost of half its time; a float32 product is not reported."""
+    """A float64 product is reported, and its cost is half its time; a float32 product is not reported."""
     trace = TraceBuilder().step(0, 0, 1_000).python(_LINE, start_us=1, duration_us=990)
     trace.operator("aten::linear", start_us=5, duration_us=602, args={"Input type": [kind, kind]})
     trace.operator("aten::addmm", start_us=6, duration_us=600, args={"Input type": [kind, kind, kind]})

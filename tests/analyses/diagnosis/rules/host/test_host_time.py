@@ -173,7 +173,10 @@ def test_a_loop_that_calls_a_built_in_function_is_slow_although_each_piece_is_sh
 
 
 def preparing_job(*, calls: int) -> holotrace.Trace:
-    """Return steps of 1 ms in which a library prepares inputs for 400 µs: `calls` function calls and one operator."""
+    """Return steps of 1 ms in which a library prepares inputs for 400 µs.
+
+    In each step, the library calls Python functions `calls` times and runs one operator.
+    """
     trace = TraceBuilder()
     for number in range(3):
         begin = 1000 * number

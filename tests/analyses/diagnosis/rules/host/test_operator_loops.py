@@ -50,7 +50,7 @@ def test_without_functions_only_reads_of_elements_show_a_loop() -> None:
 
 @pytest.mark.parametrize("count", [10, 60])
 def test_many_calls_of_a_function_are_no_loop_in_it(count: int) -> None:
-    """A function that is called for each layer runs at most 60 operators per call, so it has no loop."""
+    """A function that runs at most 60 operators per call is not a loop, even if it is called for each layer."""
     assert not cases_of(looping(count, operator="aten::add", calls=200 // count), "operator_loops")
 
 

@@ -67,7 +67,7 @@ def test_hidden_communication_costs_nothing() -> None:
 
 
 def test_communication_with_ranks_that_were_not_opened_may_be_waiting() -> None:
-    """Three ranks reduce together, but the files of only two were opened; these two may wait for the third rank."""
+    """A collective has three ranks, but only the files of two were opened; these two may wait for the third rank."""
     found = holotrace.diagnosis(reducing_job(ranks=2, hidden=False, members=3)).per_finding
     row = found.row(by_predicate=pl.col("rule") == "exposed_communication", named=True)
 

@@ -231,7 +231,7 @@ def test_the_cause_of_a_delay_is_the_function_that_no_other_rank_runs(*, on_all_
 
 @pytest.mark.slow
 def test_without_lines_the_loading_of_a_late_rank_is_one_finding() -> None:
-    """Rank 1 loads data for 280 µs longer than the others; the late rank and its data loading are one finding.
+    """Rank 1 loads data for 280 µs longer than the others; only a late rank is reported, not data loading.
 
     No Python functions were recorded.
     """

@@ -11,7 +11,7 @@ from holotrace.testing.builder import TraceBuilder
 
 
 def wrapped(name: str, *devices: int) -> holotrace.Trace:
-    """Return two steps of a model in the wrapper `name` that runs a kernel on each of `devices`."""
+    """Return two steps of a model in the wrapper `name`; each step runs one kernel on each of `devices`."""
     trace = TraceBuilder().header(deviceProperties=[{**H100, "id": device} for device in devices])
     for begin in (0, 100):
         trace.step(begin // 100, begin, 100).annotation(name, start_us=begin + 1, duration_us=98)

@@ -78,7 +78,7 @@ def _frame(rank_trace: RankTrace, table: pl.DataFrame, origin: int) -> pd.DataFr
 
 
 def _full_times(frame: pd.DataFrame, max_queue_length: int) -> dict[int, float]:
-    """Return {stream: µs with a full queue}; each row's length applies until the next row of the same queue."""
+    """Return {stream: µs with a full queue}; a row's queue length applies until the next row of the same queue."""
     keys = [frame[column].to_numpy() for column in _QUEUE]
     lasts = _last_of_queues(keys)
     queues = list(zip(*(key[lasts].tolist() for key in keys), strict=True))

@@ -66,7 +66,7 @@ class NodeGraph:
         return self.df
 
     def get_parent(self, idx: int) -> int:
-        """Return the parent of a node, or -2 if the index has no node."""
+        """Return the parent of a node, or -2 if no node has this index."""
         return int(self.nodes[idx].parent) if idx in self.nodes else NON_EXISTENT_NODE_INDEX
 
     def get_children(self, idx: int) -> list[int]:
@@ -81,7 +81,7 @@ class NodeGraph:
         return path
 
     def get_root(self, idx: int) -> int:
-        """Return the root above a node, or -1 if the index has no node."""
+        """Return the root above a node, or -1 if no node has this index."""
         return self.get_path_to_root(idx)[-1] if idx in self.nodes else NULL_NODE_INDEX
 
     def dfs_traverse(self, enter_func: Visit, exit_func: Visit) -> None:

@@ -435,7 +435,7 @@ def _edge_types(wanted: set[CPEdgeType]) -> list[EdgeType]:
 
 
 def _path_within(folder: Location, name: str) -> Location:
-    """Return the path of a copy in a folder; creates the folder if it is missing."""
+    """Return the path of the file `name` in `folder`; create the folder if it is missing."""
     if folder.exists():
         expect_writable_folder(folder)
     else:

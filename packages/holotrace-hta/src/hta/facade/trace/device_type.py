@@ -1,4 +1,4 @@
-"""The vendor of a trace's devices, with HTA's names."""
+"""Infers the vendor of a trace's devices; vendors have the same names as in HTA."""
 
 from __future__ import annotations
 

@@ -1,8 +1,9 @@
 """A rank whose events come from a frame, so that changes to `analyzer.t.traces` affect every analysis.
 
-The frame determines an event's time, name, category, track, stream and correlation. Args and flow arrows come from
-the recorded event with the row's `index`; a row without a recorded event has neither. Events that frames do not list,
-such as memory events, stay as recorded. If a script shifts all listed events by the same time, they are shifted too.
+The time, name, category, track, stream and correlation of an event come from the frame. Its args and flow arrows come
+from the recorded event with the row's `index`; a row without a recorded event has neither. Events that frames do not
+list, such as memory events, stay as recorded. But if a script shifts all listed events by the same time, the unlisted
+events are shifted too.
 """
 
 from __future__ import annotations
@@ -167,7 +168,7 @@ class EditedFile:
 
 @dataclass
 class _Texts:
-    """The table `strings`: the recorded strings, and the strings that a frame adds."""
+    """The table `strings`: the recorded strings, and the new strings of an edited frame."""
 
     known: list[str]
     _numbers: dict[str, int] = field(init=False)
@@ -324,7 +325,7 @@ class _Rows:
 
     @cached_property
     def _start_ns(self) -> _Numbers:
-        """Return starts in ns; unchanged rows keep the recorded time, because the frame's time may have lost digits."""
+        """Return starts in ns; if the frame's start is unedited, use the recorded start, which has all digits."""
         given = self._numbers("ts")
         recorded = self._recorded_values("start_ns", 0)
         is_same = self._is_known & (given == (recorded - self._origin_ns) / _NS_OF_A_MICROSECOND)
@@ -460,8 +461,9 @@ class _Rows:
         """Return the recorded `index_correlation` to compare with the frame's.
 
         A script may have loaded all steps or only the selected ones. If only some steps are selected, a launch call may
-        be selected without its kernel, so that its `index_correlation` is -1. For a row that has the value computed
-        from the selected events, returns this value; otherwise, returns the value computed from all events of the file.
+        be selected without its kernel, so that its `index_correlation` is -1. If a row of the frame contains the
+        value computed from the selected events, this value is returned for the row. Otherwise, the value computed from
+        all events of the file is returned.
         """
         given = self._whole_numbers("index_correlation")
         if self.recorded is None:
@@ -483,7 +485,7 @@ def _file_of(rows: _Rows) -> EditedFile:
 
 
 def _unlisted(rows: _Rows) -> pl.DataFrame:
-    """Return the recorded events that frames never list, shifted by `shift_ns`."""
+    """Return the recorded events that frames never list, such as instants; their starts are shifted by `shift_ns`."""
     if rows.recorded is None:
         return empty_table("events")
     is_listed = pl.col("kind").is_in([kind.value for kind in RANGES]) & pl.col("category").is_not_null()

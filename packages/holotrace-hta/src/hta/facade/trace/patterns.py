@@ -66,7 +66,7 @@ class _KernelGroup(GroupingPattern):
     kind: KernelKind = KernelKind.OTHER
 
     def match(self, name: str) -> bool:
-        """Return whether this is a name of the group's kind of device work."""
+        """Return whether device work with this name is of the group's kind."""
         return kind_of_name(name, EventKind.ACCELERATOR) is self.kind
 
 

@@ -178,7 +178,8 @@ def partners(rank_trace: RankTrace, indexes: npt.NDArray[Any]) -> npt.NDArray[np
     work, calls = (column.to_numpy() for column in (pairs["event_index"], pairs["launch_index"]))
     size = 1 + max(int(rows.max(initial=0)) for rows in (work, calls, indexes))
     partner: npt.NDArray[np.int64] = np.full(size, -1, np.int64)
-    partner[calls] = work  # last event first, so each call keeps its first event
+    # If a call launched several events, its first event is assigned last, and stays.
+    partner[calls] = work
     partner[work] = calls
     partners: npt.NDArray[np.int64] = partner[indexes]
     return partners

@@ -119,9 +119,9 @@ def _waits(runs: pl.DataFrame) -> pl.DataFrame:
 def _with_use(kernels: pl.DataFrame, waits: pl.DataFrame) -> pl.DataFrame:
     """Add the columns `use`, `use_before` and `saved_ns`, and keep only waits whose removal saves time.
 
-    The end of the previous run could have overlapped with the start of the waiting run, both `shared_ns` long.
-    `use_before` and `use` are the mean shares of the SMs that are filled during this end and this start. `saved_ns` is
-    the time that the overlap would save.
+    The last `shared_ns` of the previous run could have overlapped with the first `shared_ns` of the waiting run.
+    `use_before` and `use` are the mean shares of the SMs that kernels fill in these two periods. `saved_ns` is the time
+    that the overlap would save.
     """
     parts = []
     for (device,), of_device in waits.group_by("device", maintain_order=True):
@@ -135,7 +135,7 @@ def _with_use(kernels: pl.DataFrame, waits: pl.DataFrame) -> pl.DataFrame:
 
 
 def _mean_use(kernels: pl.DataFrame, since_ns: Int64Array, length_ns: Int64Array) -> npt.NDArray[np.float64]:
-    """Return the mean share of the SMs that the kernels fill in each period, which is given by its start and length."""
+    """Return the mean share of the SMs that the kernels fill in each period (given as a start and a length)."""
     times = np.concatenate([kernels["start_ns"].to_numpy(), kernels["end_ns"].to_numpy()])
     changes = np.concatenate([kernels["use"].to_numpy(), -kernels["use"].to_numpy()])
     order = np.argsort(times, kind="stable")
@@ -147,7 +147,7 @@ def _mean_use(kernels: pl.DataFrame, since_ns: Int64Array, length_ns: Int64Array
 
 
 def _is_asked(evidence: RankEvidence, waits: pl.DataFrame) -> pl.Series:
-    """Return, for each wait, whether the host called for it between the launches of the two runs.
+    """Return, for each wait, whether the host requested it between the launches of the two runs.
 
     If the recording contains no such call, assume that the host requested all waits.
     """
@@ -178,9 +178,11 @@ def _without_chains(waits: pl.DataFrame) -> pl.DataFrame:
 
 
 def _each_once(waits: pl.DataFrame) -> pl.DataFrame:
-    """Keep at most one wait per run: a run may wait for the previous run, and the next run may wait for it.
+    """Keep only waits that have no run in common.
 
-    Choose the waits in descending order of the time saved, multiplied by the share of the SMs that both runs leave free.
+    A run can belong to two waits: it may wait for the previous run, and the next run may wait for it. The waits
+    are chosen in descending order of `saved_ns` times the sum of the shares of the SMs that each of the two runs leaves
+    free.
     """
     used: set[int] = set()
     kept = []

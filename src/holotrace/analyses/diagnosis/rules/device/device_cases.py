@@ -31,7 +31,8 @@ _LEAST_VALUE = 0.02
 """Cases below this value are not replayed, because they are below the thresholds of all rules in this folder."""
 
 _PAUSE_NS = 200_000
-"""A longer pause between two calls ends a span: even under the profiler, Python code in one function takes less time."""
+"""A longer pause between two calls ends a span. Even under the profiler, the Python code between two calls in the same
+function takes less time."""
 
 _HOST_KINDS = (EventKind.CPU_OP, *LAUNCH_KINDS)
 
@@ -80,8 +81,8 @@ def case_of(
         rows: at least one row, each with `saved_ns`, the time that fixing the cause saves. If the rows also have
             `most_ns`, the largest possible saving, then `saved_ns` is the typical saving, which decides whether the
             rule applies.
-        subject: distinguishes several cases of one rule.
-        words: other values for the sentences, besides `kernel`, `operator` and `count` (rows per step).
+        subject: a name that distinguishes this case from other cases of the same rule.
+        words: values to insert into the sentences, in addition to `kernel`, `operator` and `count` (rows per step).
         waits: time without device work that the cause also explains; fixing the cause saves all of it.
     """
     busy = union_of(rows)
@@ -108,7 +109,7 @@ def case_of(
 
 
 def place_of(evidence: RankEvidence, row: Mapping[str, Any]) -> Place:
-    """Return the kernel and operator of a row of `RankEvidence.costed`, and the module and line that launched it."""
+    """Return the kernel in a row of `RankEvidence.costed`, and the operator, module and line that launched it."""
     activity = evidence.activity_at(row["launch_start_ns"])
     return Place(
         activity.get("module"),

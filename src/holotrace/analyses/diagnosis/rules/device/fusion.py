@@ -246,8 +246,8 @@ RULES = (
         "memory-bound operators that take more than 20 µs and reach less than 30 % of the peak bandwidth",
         threshold=0.05,
         unit=OF_THE_STEP,
-        reason="Simple kernels reach 70 %, and reductions reach 40 %. A better kernel is not worth the effort if it "
-        "saves less than 5 % of the step.",
+        reason="Simple kernels reach 70 % of the peak bandwidth, and reductions reach 40 %. A better kernel is not worth "
+        "the effort if it saves less than 5 % of the step.",
         source=_TUNING,
         check=slow_memory_kernels,
         say=_say_slow_memory,

@@ -345,8 +345,8 @@ RULES = (
         "tensor-core products of matrices whose rows are not multiples of 16 bytes, if they reach less than 40 % of the device's peak rates",
         threshold=LEAST_SHARE,
         unit=OF_THE_STEP,
-        reason="Aligned products reach 55 % and more. Losses below 3 % of a step are smaller than the variation "
-        "between steps.",
+        reason="Products of aligned matrices reach at least 55 % of the peak rates. "
+        "Losses below 3 % of a step are smaller than the variation between steps.",
         source=_MATMUL,
         check=unaligned_products,
         say=_say_unaligned,
@@ -355,7 +355,7 @@ RULES = (
     ),
     Rule(
         "tf32_off",
-        "float32 products on ordinary cores, on a device whose tensor cores have TF32",
+        "float32 products on ordinary cores, although the tensor cores of the device support TF32",
         threshold=LEAST_SHARE,
         unit=OF_THE_STEP,
         reason="TF32 is up to eight times as fast. Gains below 3 % of a step are smaller than the variation between "

@@ -99,8 +99,8 @@ RULES = (
         "rows, in jobs without device work",
         threshold=0.1,
         unit=OF_THE_STEP,
-        reason="If a step reads at most a tenth of the rows, sparse gradients save most of the time that dense gradients take. "
-        "If dense gradients take less than a tenth of the step, the gain is small.",
+        reason="If a step reads at most a tenth of an embedding's rows, sparse gradients save most of the time that "
+        "dense gradients take. If dense gradients take less than a tenth of the step, the gain is small.",
         source="https://docs.pytorch.org/docs/stable/generated/torch.nn.Embedding.html",
         check=dense_gradients,
         say=_say,

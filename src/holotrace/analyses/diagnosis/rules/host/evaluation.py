@@ -1,4 +1,4 @@
-"""The rule about training steps on the host that include forward passes without gradients, such as validation."""
+"""The rule about CPU training jobs whose steps include forward passes without gradients, such as validation."""
 
 from __future__ import annotations
 

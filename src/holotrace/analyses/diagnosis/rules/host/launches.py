@@ -87,8 +87,8 @@ def launch_bound(evidence: RankEvidence) -> Iterator[Case]:
 def _computes_on_host(evidence: RankEvidence, pieces: pl.DataFrame, operator: str | None) -> bool:
     """Return whether the operator computes on the CPU.
 
-    Two conditions must be true: the operator launches no device work, and its intervals of at least 0.1 ms take more
-    than half of the time in `pieces`.
+    Two conditions must be true: the operator launches no device work, and its intervals of at least 0.1 ms make up
+    more than half of the total length of `pieces`.
     """
     time = pl.col("end_ns") - pl.col("start_ns")
     own = pl.col("name").str.strip_prefix(OF_AUTOGRAD) == operator
@@ -115,7 +115,7 @@ def _with_little_python(evidence: RankEvidence, case: Case, without_operators: R
 
 
 def python_overhead(evidence: RankEvidence) -> Iterator[Case]:
-    """Yield a case for the idle time in which Python runs between two operators for less than 0.1 ms."""
+    """Yield a case for the short intervals (below 0.1 ms) in which the device is idle because of Python code."""
     pieces = evidence.while_idle.filter(pl.col("cause").is_in(_IN_PYTHON) & _IS_SHORT)
     yield from _unless_profiled(evidence, _IN_PYTHON, _case(evidence, pieces, None))
 
@@ -141,7 +141,10 @@ def _share_of_profiler(evidence: RankEvidence, causes: Sequence[str]) -> float:
 
 
 def _added_ns(evidence: RankEvidence, causes: Sequence[str]) -> int:
-    """Estimate the profiler's overhead in the events of `_ADDED_NS[causes]`; 0 if no Python functions were recorded."""
+    """Estimate the time that the profiler adds to the events listed in `_ADDED_NS` under these causes of idle time.
+
+    The estimate is 0 if no Python functions were recorded.
+    """
     if not records_python(evidence.rank_trace):
         return 0
     return sum(ns * evidence.event_counts.get(int(kind), 0) for kind, ns in _ADDED_NS[tuple(causes)].items())
@@ -155,7 +158,7 @@ def slow_recording(evidence: RankEvidence) -> Iterator[Case]:
     """Yield a case for the idle time that recording Python functions adds.
 
     The added time is estimated as the same fraction of every idle interval with the same cause. An interval longer than
-    0.1 ms counts as 0.1 ms: it is separate work, which the profiler hardly lengthens.
+    0.1 ms counts as 0.1 ms, because the profiler hardly lengthens what the host does in such a long interval.
     """
     short_ns = pl.min_horizontal(pl.col("end_ns") - pl.col("start_ns"), pl.lit(_LONG_NS))
     pieces = evidence.while_idle.with_columns(short_ns.alias("short_ns"))
@@ -170,7 +173,7 @@ def slow_recording(evidence: RankEvidence) -> Iterator[Case]:
 
 
 def compiling(evidence: RankEvidence) -> Iterator[Case]:
-    """Yield a case for the idle time in steady steps in which torch.compile still compiles."""
+    """Yield a case for the time in steady steps during which a device idles while torch.compile compiles."""
     named = evidence.while_idle.filter(pl.col("name").str.contains(_COMPILING).fill_null(value=False))
     compilations = intersection(union_of(named_ranges(evidence, _COMPILATION)), evidence.step_windows)
     inside = evidence.within(evidence.while_idle, compilations)
@@ -259,9 +262,8 @@ def graph_breaks(evidence: RankEvidence) -> Iterator[Case]:
 def _between(evidence: RankEvidence, regions: Intervals) -> Intervals:
     """Return the graph breaks (the times between the regions of a step), and the idle time that they cause later.
 
-    While the devices have queued work, a break delays the host, but the devices stay busy. They become idle later, when
-    the queue is empty. The breaks therefore also cause idle time within the following regions. This idle time is at
-    most as long as the time for which the devices were busy during the breaks.
+    While the devices have queued work, a graph break delays the host, but the devices stay busy. The devices become
+    idle later, when the queue is empty. The breaks therefore also cause idle time within the following regions. This idle time is at most as long as the time for which the devices were busy during the breaks.
     """
     step = holding(intervals_of(evidence.steady), regions[0])
     same = np.flatnonzero((step[1:] == step[:-1]) & (step[1:] >= 0))
@@ -487,8 +489,8 @@ RULES = (
         threshold=100,
         unit="kernels (on a CPU: operators) per step of the optimizer",
         reason="A multi-tensor optimizer launches about 20 kernels for a group of parameters. If an optimizer launches "
-        "100 kernels, it updates one tensor at a time. On a CPU, optimizers do this by default, so they are reported "
-        "only if they also take 5 % of the step.",
+        "100 kernels, it updates one tensor at a time. On a CPU, this is the default of optimizers, so they are "
+        "reported only if they also take 5 % of the step.",
         source="https://docs.pytorch.org/docs/stable/optim.html#algorithms",
         check=optimizer_not_fused,
         say=_say_optimizer,

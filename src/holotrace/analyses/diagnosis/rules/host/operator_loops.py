@@ -170,7 +170,7 @@ def _repeated_modules(evidence: RankEvidence) -> pl.DataFrame:
 
 
 def outside_optimizers(evidence: RankEvidence) -> pl.DataFrame:
-    """Return the rows of `RankEvidence.while_idle` outside optimizers; another rule examines optimizers."""
+    """Return the rows of `RankEvidence.while_idle` outside optimizer steps; another rule examines optimizer steps."""
     pieces, updates = evidence.while_idle, named_ranges(evidence, OPTIMIZER)
     inside = holding(intervals_of(updates.sort("start_ns")), pieces["start_ns"].to_numpy())
     return pieces.filter(pl.Series(inside < 0))

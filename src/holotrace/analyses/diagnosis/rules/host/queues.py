@@ -59,7 +59,7 @@ def late_starts(evidence: RankEvidence) -> Iterator[Case]:
 
 
 def _reason(evidence: RankEvidence, waiting: pl.DataFrame) -> str:
-    """Return why the GPU may have been busy for most of the time in `waiting`; "" if nothing suggests that it was busy.
+    """Return why the GPU may have been busy for most of the time in `waiting`; "" if nothing suggests this.
 
     `before`: the wait ends when the first recorded work of a stream starts, so the GPU may have run work that was
     launched before the recording. `graph`: the wait ends when the first recorded kernel of a graph replay starts, so

@@ -46,8 +46,8 @@ def waits_in(evidence: RankEvidence, chosen: pl.Expr, *, is_needless: bool = Fal
     the idle time inside the operator is included.
 
     A profiler that records Python functions makes the host up to twice as slow, so the device may idle even in a replay
-    without the wait. Therefore, if Python functions were recorded, a needless wait counts as the cause of all idle time
-    after it, even if the replay saves less.
+    without the wait. Therefore, if Python functions were recorded, all idle time after a needless wait is blamed on the
+    wait, even if replaying the step without the wait saves less time.
     """
     calls = evidence.synchronisations.filter(chosen.fill_null(value=False))
     if calls.is_empty():

@@ -97,7 +97,10 @@ def _latest_ranks(evidence: JobEvidence) -> list[int]:
 
 
 def _chance(late: int, steps: int, ranks: int) -> float:
-    """Return an upper bound on the probability that, among equal ranks, one is the latest in `late` or more steps."""
+    """Return an upper bound on the probability that any rank is the latest in at least `late` steps by chance.
+
+    All ranks are assumed to be equally likely to be the latest in a step.
+    """
     ways = sum(comb(steps, count) * (ranks - 1) ** (steps - count) for count in range(late, steps + 1))
     likelihood: float = ranks * ways / ranks**steps
     return min(1.0, likelihood)
@@ -148,8 +151,8 @@ def _how_often(mine: pl.DataFrame, cause: Mapping[str, Any], steps: int) -> dict
 def is_part_of_training(causes: pl.DataFrame, cause: Mapping[str, Any]) -> bool:
     """Return whether every step needs this Python code.
 
-    Two kinds of Python code are needed in every step: the code that runs the backward pass, and the code between
-    operators in a function that spends much of its time in operators. Such a function is part of the training.
+    Every step needs the code that runs the backward pass. A function that spends much of its time in operators is part
+    of the training, so every step also needs the Python code that this function runs between the operators.
     """
     if cause["cause"] != "python":
         return False
@@ -157,9 +160,9 @@ def is_part_of_training(causes: pl.DataFrame, cause: Mapping[str, Any]) -> bool:
 
 
 def _in_function(own: pl.DataFrame, cause: Mapping[str, Any]) -> float:
-    """Return how much Python costs in the function in which a cause occurs (its `frame`).
+    """Return the cost of Python code in the function in which a cause occurs, which is the cause's `frame`.
 
-    The result is 0 if Python costs less than three times as much as all other causes in this function together. This is
+    The result is 0 if the cause is not Python code, or if Python costs less than three times as much as all other causes in this function together. This is
     typical of training code, which spends much of its time in operators.
     """
     if cause["cause"] != "python" or cause["frame"] is None:

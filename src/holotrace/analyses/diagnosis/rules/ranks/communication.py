@@ -28,8 +28,8 @@ _SHARE = 0.05
 _LONGEST_TRANSFER = 3
 """A transfer was probably delayed if it takes more than this many times as long as the fast transfers of equal size."""
 _FAST_QUANTILE, _FAST_MESSAGE_QUANTILE = 0.25, 0.05
-"""Fast transfers are the fastest quarter of all transfers of equal size. For sends and receives, they are only
-the fastest twentieth, because a late receiver delays most sends."""
+"""Fast transfers are the fastest quarter of all transfers of equal size. Of sends and receives, only the fastest
+twentieth are fast, because a late receiver delays most sends."""
 _ON_ONE_RANK = 0.8
 """A cause is attributed to a single rank if at least this share of its cost is due to this rank."""
 _BALANCED = 1.25
@@ -188,12 +188,12 @@ def slow_parts(evidence: JobEvidence) -> Iterator[JobCase]:
 
 
 def uneven_work(evidence: JobEvidence) -> Iterator[JobCase]:
-    """Yield a case for waiting that no single rank causes, if it is mostly due to operators, kernels and copies."""
+    """Yield a case for waiting that no single rank causes, if most of it is due to operators, kernels and copies."""
     yield from _waiting_in_turn(evidence, is_work=True)
 
 
 def jitter(evidence: JobEvidence) -> Iterator[JobCase]:
-    """Yield a case for waiting that no single rank causes, if it is mostly due to Python, data loading and launches."""
+    """Yield a case for waiting that no single rank causes, if Python, data loading and launches cause most of it."""
     yield from _waiting_in_turn(evidence, is_work=False)
 
 

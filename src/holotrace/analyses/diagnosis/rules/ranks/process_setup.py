@@ -66,7 +66,7 @@ RANK_RULES = (
         "DataParallel on several devices",
         threshold=2,
         unit="devices per process",
-        reason="With a single device, DataParallel does no more than call the model.",
+        reason="With a single device, DataParallel only calls the model.",
         source="https://docs.pytorch.org/docs/stable/notes/cuda.html#use-nn-parallel-distributeddataparallel-instead-of-"
         "multiprocessing-or-nn-dataparallel",
         check=data_parallel,

@@ -53,8 +53,11 @@ def without_larger_inputs(evidence: JobEvidence, per_cause: pl.DataFrame) -> pl.
 def times_as_many_calls(evidence: JobEvidence, rank: int) -> float | None:
     """Return a rank's number of matrix products, convolutions and embeddings as a multiple of the median of its peers.
 
-    None if shapes were not recorded, if the rank has larger inputs than peers that make the same number of calls, or if
-    the experts of some rank get too many tokens.
+    None in any of these cases:
+
+    - Shapes were not recorded.
+    - The rank has larger inputs than peers that make the same number of calls.
+    - The experts of some rank get too many tokens.
     """
     if any(rank == larger for larger in _larger(evidence)["cause_rank"]):
         return None
@@ -64,7 +67,7 @@ def times_as_many_calls(evidence: JobEvidence, rank: int) -> float | None:
 
 
 def _for_larger_inputs(evidence: JobEvidence, per_cause: pl.DataFrame) -> pl.DataFrame:
-    """Return the rows of `per_cause` in which ranks wait for work on larger inputs; `row` holds their row numbers."""
+    """Return the rows of `per_cause` in which ranks wait for work on larger inputs; `row` is the number of each row."""
     is_work = pl.col("cause").is_in(WORK)
     return per_cause.with_row_index("row").filter(is_work).join(_larger(evidence), on=["step", "cause_rank"])
 

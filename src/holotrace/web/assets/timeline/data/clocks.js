@@ -19,7 +19,7 @@ const PARTS = 1e9;
 export const recorded = (origin, base) => ({ recorded: Number(origin - base), host: "", halfWidth: null, lines: [] });
 
 /**
- * Return a clock with the server's result of comparing it with other clocks: its host, error and corrections.
+ * Return a clock that has been compared with other clocks, with its host, error and corrections from the server.
  * @param {Clock} clock
  * @param {ClockAnswer} answer
  * @param {bigint} origin

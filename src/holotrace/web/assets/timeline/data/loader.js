@@ -61,8 +61,8 @@ export class Loader {
   }
 
   /**
-   * Load the first rank immediately. If it were loaded by `later`, it would have to wait for the other ranks, because
-   * each added rank restarts the timer of `later`.
+   * Load the first rank immediately. `later` would load it only after all other ranks have been added, because each
+   * added rank restarts the timer of `later`.
    * @param {Rank} rank
    */
   first(rank) {

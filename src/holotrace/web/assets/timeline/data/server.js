@@ -66,8 +66,8 @@ export const send = (name, parameters, body, options = {}) => {
 };
 
 /**
- * Compute the starts of intervals from their lengths and from `steps`. Each step is the time from the end of one
- * interval to the start of the next. This function is the inverse of `steps_between` in `timeline/query.py`.
+ * Compute the starts of intervals from their lengths and from `steps`, the times from the end of each interval to the
+ * start of the next. This function is the inverse of `steps_between` in `timeline/query.py`.
  * @param {number[]} steps
  * @param {number[]} lengths
  */

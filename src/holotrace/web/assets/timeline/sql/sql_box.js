@@ -11,7 +11,7 @@ import { countText } from "../../units.js";
 /**
  * @typedef {object} Actions
  * @property {(place: SqlPlace) => void} show
- * @property {(query: string) => void} asked receives the query for the address, or an empty text if it is too long
+ * @property {(query: string) => void} asked puts the query into the page's address; empty if the query is too long
  */
 
 const LONGEST_IN_ADDRESS = 1_500;
