@@ -43,7 +43,7 @@ def pytest_collection_finish() -> None:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Start the longest tests first, then the other browser tests, so no long test is left running at the end."""
+    """Start the longest tests first, then the remaining browser tests, so that no long test runs alone at the end."""
     items.sort(key=lambda item: (-_longest_seconds(item), item.get_closest_marker("browser") is None))
 
 

@@ -82,7 +82,10 @@ WHAT_IF_ERROR = 0.03
 """A replayed step time or a predicted what-if saving may be wrong by up to this fraction of the measured step."""
 
 BOUND_ERROR = 0.005
-"""The step times of twins differ at random by up to this fraction, so a bound may be too low by the same fraction."""
+"""A bound may be too low by up to this fraction.
+
+The step times of a job with a mistake and of its twin without the mistake also differ at random, by as much.
+"""
 
 LEAST_SAVED = 0.01
 """An alarm in a simulated job is true if removing its cause saves at least this fraction of the step."""

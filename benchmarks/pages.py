@@ -65,7 +65,7 @@ class Server(NamedTuple):
 
 
 class Seen(NamedTuple):
-    """How long a page took, and the CPU time of server and browser until its first figure."""
+    """How soon a page showed its first figure and was complete, and the CPU time spent until the first figure."""
 
     figure_s: float
     whole_s: float

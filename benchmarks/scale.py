@@ -1,4 +1,4 @@
-"""Measure what many ranks cost: CPU time, wall time, and the memory of the main process.
+"""Measure how much CPU time, wall time and memory of the main process it takes to analyse many ranks.
 
     python benchmarks/scale.py --real TRACE.json.gz [--ranks 64] [--workers 2]
     python benchmarks/scale.py --synthetic [--ranks 2048] [--workers 2] [--questions collectives,stragglers]

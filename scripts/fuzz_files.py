@@ -282,7 +282,7 @@ OF_STREAMS: tuple[Mutation, ...] = (_flip, _replace_byte, _delete, _duplicate, _
 
 
 def case(number: int, pieces: list[tuple[str, bytes]]) -> Case:
-    """Return the file with this number."""
+    """Make the test file with this number; the same number always makes the same file."""
     chance = random.Random(number)  # noqa: S311 -- repeatable, not secret
     name, text = chance.choice(pieces)
     made = [name]

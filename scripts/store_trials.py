@@ -193,7 +193,10 @@ def kills(trials: int, events: int = 4_000, seed: int = 1) -> Counter[str]:
 
 
 def _run_and_kill(traces: Path, store: Path | None, after_s: float | None, here: dict[str, str]) -> float:
-    """Run a process, and kill it `after_s` seconds after its work began; return its work in seconds, or 0 if killed."""
+    """Run a process; return how many seconds its work took, or 0 if it was killed before the end.
+
+    If `after_s` is given, the process is killed this many seconds after its work began.
+    """
     command = [sys.executable, "-c", _KILLED, str(traces), *([str(store)] if store else [])]
     pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
     with subprocess.Popen(command, env={**os.environ, **here}, **pipes) as process:  # noqa: S603 -- our own code

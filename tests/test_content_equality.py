@@ -65,7 +65,7 @@ def test_nulls_are_equal_and_types_matter(other, is_equal) -> None:
 
 
 def test_no_dataclass_with_tables_compares_them_as_tuples() -> None:
-    """A dataclass with a table does not have the generated `__eq__`, which would raise an error."""
+    """No dataclass with a table has the generated `__eq__`, because it would raise an error."""
     generated = []
     for module in pkgutil.walk_packages(holotrace.__path__, "holotrace."):
         if module.name.startswith(("holotrace.web", "holotrace.__main__", "holotrace._native")):

@@ -26,6 +26,6 @@ def test_every_exception_of_the_package_is_a_holotrace_error() -> None:
 
 
 def is_exception_of_python_alone(bases: list[str]) -> bool:
-    """Return whether the first base class is a built-in exception of Python."""
+    """Return whether the first base class is one of Python's built-in exceptions."""
     kinds = [getattr(builtins, name, None) for name in bases[:1]]
     return any(isinstance(kind, type) and issubclass(kind, BaseException) for kind in kinds)

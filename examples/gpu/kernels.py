@@ -25,7 +25,7 @@ def random(*shape: int, dtype: torch.dtype = BF16, gradient: bool = False) -> Te
 
 
 def matrix_products() -> dict[str, Callable[[], Any]]:
-    """Return matrix products by name."""
+    """Return {name: function that multiplies matrices}, for several element types and operators."""
     pairs = {dtype: (random(2048, 1024, dtype=dtype), random(1024, 4096, dtype=dtype)) for dtype in (BF16, FP16, FP32)}
     batched = random(16, 512, 64), random(16, 64, 512)
     odd = random(1001, 333), random(333, 777)

@@ -27,9 +27,9 @@ class Scenario(NamedTuple):
     repeats: Mapping[int, int] = {}
     """{slow rank: number of times that it runs the cause}; for long sequences, the factor of their length."""
     only: Collection[int] = ()
-    """The microbatches (for a cause in a forward pass) or steps (for a cause at the end of a step) that run the cause.
+    """The microbatches (for a cause in a forward pass) or steps (for a cause at the end of a step) with the cause.
 
-    If this is empty, all microbatches or steps run the cause.
+    If this is empty, all microbatches or steps have the cause.
     """
 
     def planted(self, rank: int) -> Planted:

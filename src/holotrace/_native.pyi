@@ -96,17 +96,17 @@ class EditedCopy:
 
     @property
     def events_end(self) -> int | None:
-        """The offset in the decompressed text just after the bracket that closes the events; None until it is read."""
+        """The offset in the decompressed text just after the bracket that closes the events; None before it is read."""
 
     @property
     def holds_event(self) -> bool:
         """Whether the part copied so far contains an event."""
 
     def events(self) -> bytes | None:
-        """Return the next piece, at most up to the bracket that closes the events; None after that bracket."""
+        """Return the next piece of the text before the bracket that closes the events; None at the end of this text."""
 
     def rest(self) -> bytes | None:
-        """Return the next piece, starting at the bracket that closes the events; None at the end of the file."""
+        """Return the next piece of the text from the bracket that closes the events on; None at the end of the file."""
 
 @final
 class GzipWriter:
@@ -162,7 +162,7 @@ class PlacedEvents:
 
     @property
     def events_end(self) -> int | None:
-        """The offset in the decompressed text just after the bracket that closes the events; None until it is read."""
+        """The offset in the decompressed text just after the bracket that closes the events; None before it is read."""
 
     def next(self) -> bytes | None:
         """Return the next events, each with a comma before it; None at the end."""
@@ -190,7 +190,7 @@ class _Stream(Protocol):
     def read(self) -> bytes:
         """Return the next bytes, or empty bytes at the end of the file.
 
-        The reader may call this method from any thread. If the method raises an exception, the reader stops.
+        The reader may call this method from any thread. If `read` raises an exception, the reader stops.
         """
 
     def close(self) -> None:
@@ -229,7 +229,7 @@ def peek(source: _Source, limit: int = ...) -> dict[str, Any]:
         kind: "trace"; "empty" if there is no text; "cut_off" if the object continues after these bytes and they contain
             no events; "not_json"; or "other_json".
         rank: `distributedInfo.rank` if these bytes contain it, else None.
-        what: what the file is, in words.
+        what: a description of the file's content.
     """
 
 def memory_events(source: _Source) -> tuple[_Numbers, _Numbers, _Numbers]:

@@ -35,7 +35,7 @@ _LONGEST_NAME = 100
 def what_exists(available: Iterable[Any], *, wanted: int | str) -> str:
     """List the available values for the end of a message: numbers in ascending order, names by similarity to `wanted`.
 
-    If there are more than 20 values, list the 20 nearest to `wanted`, and the total count.
+    If there are more than 20 values, list the 20 nearest to `wanted` and add both counts: `(20 of 300)`.
     """
     distinct = sorted(set(available))
     nearest = heapq.nsmallest(_MOST_LISTED, distinct, key=lambda value: _distance(value, wanted))
@@ -255,7 +255,7 @@ class MissingDataError(HolotraceError, LookupError):
 
     @classmethod
     def no_operators(cls, *, analysis: str, rank: int, source: str) -> MissingDataError:
-        """Report that a rank has no operators for `analysis`."""
+        """Report that a rank has no operators, which `analysis` needs."""
         return cls(
             f"{analysis}: rank {rank} has no operators ({source}). Record with ProfilerActivity.CPU in addition to the "
             f"device's activity."

@@ -80,7 +80,7 @@ def test_difference_and_intersection_divide_the_first_set(first: Pairs, second: 
 
 @given(pairs_of_moments, pairs_of_moments)
 def test_each_overlap_lies_in_its_two_intervals(first: Pairs, second: Pairs) -> None:
-    """The overlaps cover the nanoseconds that are in both sets; each overlap lies within the two intervals it names."""
+    """The overlaps cover the nanoseconds in both sets; each overlap lies within the two intervals that it refers to."""
     left, right = union(*arrays(first)), union(*arrays(second))
     shared = overlaps(left, right)
 

@@ -50,7 +50,7 @@ def test_no_interval_covers_another_and_no_lane_is_wasted(intervals: list[Interv
 def test_distant_times_are_sorted_the_same_way(intervals: list[Interval]) -> None:
     """An interval far in the past does not change the lanes of the other intervals.
 
-    With such an interval, group and time together no longer fit into a 64-bit sort key.
+    Such an interval makes the range of times so large that a group and a time no longer fit into one 64-bit sort key.
     """
     stray = [(0, -(2**61), 5), *((group, start + 2**60, length) for group, start, length in intervals)]
     ordered, lane = drawn(intervals)

@@ -13,7 +13,7 @@ keys = st.lists(st.integers(-4, 4).map(lambda key: key * 10**15) | st.integers(-
 
 @given(keys, keys)
 def test_a_key_matches_if_exactly_one_row_has_it(offered: list[int], wanted: list[int]) -> None:
-    """Keys that occur once, never or several times are distinguished, whether the keys are dense or sparse."""
+    """`only_matches` tells whether a key occurs once, never or several times, whether the keys are dense or sparse."""
     rows = only_matches(np.array(offered, np.int64), np.array(wanted, np.int64)).tolist()
 
     assert rows == [_only_row(offered, key) for key in wanted]

@@ -1,4 +1,4 @@
-"""`weight_before` integrates the weights of running intervals and agrees with a sum over every nanosecond."""
+"""`weight_before` integrates the weights of running intervals, with the same result as a sum over all nanoseconds."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def integral(rows: list[tuple[int, int, float]], moment: int, most: float) -> fl
 
 @given(weighted, st.sampled_from([1.0, math.inf]))
 def test_the_integral_counts_the_intervals_of_each_nanosecond(rows: list[tuple[int, int, float]], most: float) -> None:
-    """Weights of overlapping intervals add up within each nanosecond, at most to the limit."""
+    """In each nanosecond, the weights of the intervals that cover it add up, but to no more than `most`."""
     starts, lengths = (np.array([row[column] for row in rows], np.int64) for column in (0, 1))
     weights = np.array([row[2] for row in rows], np.float64)
     moments = np.arange(-20, 32)

@@ -77,7 +77,7 @@ GEMM = (
     ],
 )
 def test_a_signature_is_read_by_its_grammar(name: str, read: Signature | None) -> None:
-    """Return types, unnamed scopes, lambdas, operators and clones are parsed; any other text returns None."""
+    """A signature may have return types, unnamed scopes, lambdas, operators and clones; other text returns None."""
     assert signature(name) == read
 
 

@@ -131,7 +131,7 @@ def state_lengths(case: Case) -> tuple[dict[str, float], dict[str, int]]:
 
 
 def kernel_statistics(case: Case) -> pl.DataFrame:
-    """Return our and HTA's statistics of each kernel, in µs; HTA's golden `all` also lists very short kernels."""
+    """Return each kernel's statistics, ours and HTA's, in µs; HTA's table `all` also lists very short kernels."""
     ours = kernel_breakdown(case.trace).per_kernel.rename({"kernel_kind": "kernel_type"})
     theirs = case.table("get_gpu_kernel_breakdown.all.1").with_columns(pl.col("kernel_type").str.to_lowercase())
     scaled = ours.with_columns(pl.col("^.*_ns$") / 1_000)
@@ -180,7 +180,7 @@ def test_waiting_is_not_busy(case: Case) -> None:
 
 @golden_cases(*WHOLE_MICROSECONDS, *WITH_SYNC_ROWS)
 def test_states_are_equal(case: Case) -> None:
-    """The time of each state equals HTA's; HTA lacks our kind "other", but these traces have no such work."""
+    """The time of each state equals HTA's, because these traces have no work of kind "other", which HTA lacks."""
     ours, theirs = state_lengths(case)
 
     assert ours == theirs
@@ -252,8 +252,8 @@ def test_the_host_is_blamed_for_the_same_gaps_but_only_until_the_launch(case: Ca
 def _unclear_gaps(rank_trace: RankTrace, stream: int) -> int:
     """Count the idle gaps on a stream that HTA may misjudge.
 
-    The launch of the work after such a gap is unknown or, unless all times are whole µs, within 0.25 µs of the gap's
-    start.
+    HTA may misjudge a gap if the launch of the work after the gap is unknown. If times are not whole µs, it may also
+    misjudge a gap if this launch is within 0.25 µs of the gap's start.
     """
     work = device_work(rank_trace).filter(stream=stream).join(launches(rank_trace), on="event_index")
     margin = pl.col("launch_start_ns") - pl.col("end_ns").cum_max().shift(1)
@@ -296,7 +296,7 @@ def test_an_operator_with_a_stream_is_not_device_work(case: Case) -> None:
 
 @golden_cases("ns_resolution_trace", "amd_trace", "mtia_inference_trace")
 def test_rounding_loses_kernel_time(case: Case) -> None:
-    """HTA rounds starts up and ends down to whole µs, so its times for many short copies are too small."""
+    """HTA rounds start times up and end times down to whole µs, so its times for many short copies are too small."""
     statistics = kernel_statistics(case).filter(pl.col("kernel_type") == "memory").drop_nulls("sum (us)")
 
     assert (statistics["total_ns"] > statistics["sum (us)"]).all()

@@ -81,7 +81,7 @@ def test_launches_are_equal_to_the_noise_of_doubles(case: Case) -> None:
 
 @golden_cases("amd_trace__nsfull", "triton_example__nsfull")
 def test_launches_that_hta_does_not_know_are_there(case: Case) -> None:
-    """Unlike `launch_statistics`, HTA lists no launches on AMD GPUs or through the CUDA driver."""
+    """`launch_statistics` lists launches on AMD GPUs and launches through the CUDA driver; HTA lists neither."""
     assert case.table("get_cuda_kernel_launch_stats.rank0").is_empty()
     assert launch_statistics(case.trace).per_rank["kernel_count"].item() > 0
 
@@ -133,7 +133,7 @@ def test_sequences_are_equal(case: Case) -> None:
 
 
 def delays(case: Case, rank: int) -> dict[tuple[str, str], tuple[int, float, float]]:
-    """Return the count and mean delays (µs) of each aten operator and kernel sequence; HTA lists no other operators."""
+    """Return count and mean delays (µs) of each aten operator and kernel sequence; HTA lists only aten operators."""
     table = operator_kernels(case.trace.select([rank])).per_sequence
     means = pl.col("mean_operator_to_launch_ns", "mean_launch_to_kernel_ns") / 1_000
     rows = (

@@ -181,7 +181,7 @@ def operations(result: Distributed, workers: dict[int, str]) -> dict[str, dict[s
 
 
 def expect_devices(result: Distributed, tree: Any) -> None:
-    """Assert that our devices equal those in the plugin's tree, which is empty if the file describes no device."""
+    """Assert that our devices equal those in the plugin's tree; the tree is empty if the file describes no device."""
     if not tree:
         assert result.per_device["device_name"].null_count() == len(result.per_device)
         return

@@ -243,7 +243,7 @@ def test_the_report_command_writes_the_file_and_prints_the_verdict(job, tmp_path
 
 
 def test_check_describes_each_file(tmp_path) -> None:
-    """For each file, `check` prints the options, the events and the source of the rank; it also lists skipped files."""
+    """`check` prints each file's options and events, and the source of its rank number; it also lists skipped files."""
     builder = gpu_job().rank(0).header(with_stack=1)
     builder.write(tmp_path / "job")
     (tmp_path / "job" / "notes.txt").write_text("hello")

@@ -41,7 +41,7 @@ SOURCES = {"critical-path": 1, "diff": 2}
 @pytest.mark.parametrize("command", SOURCES)
 @pytest.mark.parametrize("ending", PICTURES)
 def test_without_kaleido_a_picture_is_an_error_before_any_work(command, ending, job, tmp_path, monkeypatch) -> None:
-    """Without kaleido, the error for a picture says what to install and suggests writing a page instead."""
+    """Without kaleido, the error for a picture says what to install, and suggests an HTML page instead."""
     monkeypatch.setattr(figure_files, "can_draw", lambda: False)
     path = tmp_path / f"f{ending}"
     with pytest.raises(

@@ -43,7 +43,7 @@ def test_many_rows_are_named_by_numbers_and_the_axis_has_a_title() -> None:
 
 @pytest.mark.parametrize("count", [LYING_ROWS + 1, 128, 600, 1_000, 4_096])
 def test_ticks_of_many_rows_have_room(count: int) -> None:
-    """An axis labels at most 24 rows, such as every 4th or every 8th, and its title says which."""
+    """At most 24 rows are labelled, for example every 8th row; the title of the axis gives the interval."""
     rows = rows_of(pl.DataFrame({"rank": range(count), "device": [0] * count}))
     part = Part("idle", [0.5] * count, ["half"] * count, {"color": "#000000"})
     figure = bar_figure(rows, [part], Heading("?", ""), ValueAxis("share", is_share=True), "light")

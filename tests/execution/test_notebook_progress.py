@@ -44,7 +44,7 @@ def shown(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
-    """Return a list with the current time in seconds, which a test can change."""
+    """Return a list whose only item is the current time in seconds; a test can change this item."""
     now = [0.0]
     monkeypatch.setattr(notebook_progress.time, "monotonic", lambda: now[0])
     return now

@@ -29,7 +29,7 @@ def test_work_runs_in_another_process() -> None:
 
 
 def test_calls_with_the_same_key_run_in_the_same_worker() -> None:
-    """Calls with different keys go to different idle workers; later calls go to the worker that had the same key."""
+    """Calls with different keys go to different idle workers; a later call goes to the worker that ran its key."""
     with processes(2) as pool:
         calls = {key: submit_near(pool, key, slow_process_id) for key in "ab"}
         first = {key: call.result() for key, call in calls.items()}

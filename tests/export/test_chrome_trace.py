@@ -84,7 +84,7 @@ def test_without_new_events_the_text_is_the_same(tmp_path) -> None:
 @pytest.mark.parametrize("cut", [f"[{EVENT}", f"[{EVENT},", f"[{EVENT},{EVENT[:40]}", f"[{EVENT},{EVENT[:-2]}", "["])
 @pytest.mark.parametrize("start", ['{"schemaVersion":1,"traceEvents":', ""])
 def test_a_truncated_file_is_closed_after_its_last_complete_event(tmp_path, start, cut) -> None:
-    """A copy of a truncated file drops the incomplete event and closes the list, and the object if there is one."""
+    """A copy of a truncated file drops the incomplete event and closes the list and any object around it."""
     path = file_of(tmp_path, start + cut)
     rewritten(path, tmp_path / "out.json", unchanged, [MARK])
     copy = json.loads((tmp_path / "out.json").read_text())
@@ -301,7 +301,7 @@ def test_an_edited_copy_of_a_truncated_file_is_complete(tmp_path, text) -> None:
     ],
 )
 def test_a_damaged_file_whose_events_would_be_confused_is_not_copied(tmp_path, text) -> None:
-    """A file is refused if it has events outside its list or if an entry of the list is not an event.
+    """A file is not copied if it has events outside its first event list, or if an entry of this list is not an event.
 
     The edits refer to events by position, so they would be applied to the wrong events.
     """

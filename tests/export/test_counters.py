@@ -17,7 +17,7 @@ QUEUE = {"ph": "C", "name": "Queue Length", "id": 7, "pid": 0, "tid": 0}
 
 
 def job(base_time_ns: int = 0) -> TraceBuilder:
-    """Return a job with a kernel, queued from 1.5 to 10 µs, and a copy at 0.25 GB/s, from 20 to 30.001 µs."""
+    """Return a job: a kernel launched at 1.5 µs starts at 10 µs; a copy at 0.25 GB/s runs from 20 to 30.001 µs."""
     return (
         TraceBuilder(base_time_ns=base_time_ns)
         .kernel("gemm", start_us=10, duration_us=5, launch_us=1.5)

@@ -318,7 +318,7 @@ def test_a_folder_without_traces_is_an_error_that_lists_its_files(tmp_path: Path
 def test_an_unreadable_file_does_not_hide_the_others(
     write_trace: WriteTrace, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """A damaged file is skipped with a warning in a folder, and raises an error when named directly."""
+    """Opening a folder skips a damaged file with a warning; opening the damaged file itself raises an error."""
     write_trace("rank0.json")
     damaged = tmp_path / "rank1.json.gz"
     damaged.write_bytes(gzip.compress(write_trace("x.json").read_bytes())[:12])

@@ -49,7 +49,7 @@ def test_a_bomb_is_refused_and_leaves_nothing_on_disk(tmp_path) -> None:
     ids=["events", "nested", "before the events", "lists"],
 )
 def test_a_bomb_of_any_content_is_refused(tmp_path, monkeypatch, head, unit) -> None:
-    """A file that expands too far is unreadable or skipped, whatever its content; the other file stays clean."""
+    """A file that expands too far is unreadable or skipped, whatever its content; the folder's other file is read."""
     monkeypatch.setattr(kineto, "_SMALL_BYTES", 1 << 20)
     some_trace(tmp_path)
     write_bomb(tmp_path / "rank-1.json.gz", head, unit, 1)

@@ -37,7 +37,7 @@ def test_a_clean_file_is_described(tmp_path) -> None:
 
 
 def test_the_origin_of_a_rank_is_reported(tmp_path) -> None:
-    """The health of each file says whether its rank comes from the file name or is the next free number."""
+    """The health of each file says whether its rank was read from the file name or is the next free number."""
     content = TraceBuilder().header(distributedInfo=None).kernel("gemm", start_us=0, duration_us=1).json()
     for name in ("rank-5.json", "some.json"):
         (tmp_path / name).write_bytes(content)

@@ -275,7 +275,7 @@ def test_a_killed_run_leaves_no_partial_rank(tmp_path) -> None:
 
 @pytest.mark.parametrize("damage", [b"", b"PAR1 no table PAR1"])
 def test_a_damaged_table_is_one_clear_error(damage, tmp_path) -> None:
-    """The error for a damaged table names the file and `holotrace ingest`; the next run writes the rank again."""
+    """The error for a damaged table names the file and `holotrace ingest`; the next ingest writes this rank again."""
     gpu_job().write(tmp_path / "traces")
     holotrace.write_store(holotrace.open_trace(tmp_path / "traces"), tmp_path / "job.store")
     broken = tmp_path / "job.store" / "rank=0" / "events.parquet"
@@ -456,7 +456,7 @@ def test_a_store_of_another_version_is_an_error(tmp_path, monkeypatch) -> None:
 
 
 def test_a_newer_reader_reads_again(tmp_path, monkeypatch) -> None:
-    """A store made with an older version of the reader opens; the next run with a newer reader rewrites both ranks."""
+    """A store made by an older reader can be opened, but the next `write_store` by a newer one rewrites both ranks."""
     gpu_job().write(tmp_path / "traces")
     holotrace.write_store(holotrace.open_trace(tmp_path / "traces"), tmp_path / "job.store")
     for module in (store_files, job_store):
@@ -481,7 +481,7 @@ class Overtaken(InProcessExecutor):
         self.other = other
 
     def submit(self, fn, /, *args, **kwargs) -> Future:
-        """Run the task; then start the second run and wait until it finishes."""
+        """Run the task `fn`; after the first task, also start the second run and wait until it finishes."""
         future = super().submit(fn, *args, **kwargs)
         if self.other:
             other, self.other = self.other, None

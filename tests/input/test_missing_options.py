@@ -37,7 +37,7 @@ def operators_alone() -> Trace:
 
 @pytest.fixture(scope="module")
 def kernels_alone() -> Trace:
-    """Return a rank with only a kernel, as recorded with ProfilerActivity.CUDA."""
+    """Return a rank with a kernel but no host events, as recorded with only ProfilerActivity.CUDA."""
     return TraceBuilder().kernel("relu", start_us=0, duration_us=10).build()
 
 

@@ -168,7 +168,7 @@ def test_a_web_file_is_fetched_in_parts(web) -> None:
 
 
 def test_a_web_folder_is_read_from_its_links(web) -> None:
-    """A web page whose address ends in `/` is read as a folder, whose files are found by the links on the page."""
+    """A web page whose address ends in `/` is read as a folder: the links on the page are its files."""
     web.files |= {"/job/rank0.json": trace_json(0), "/job/rank1.json.gz": gzip.compress(trace_json(1))}
     assert counts(holotrace.open_trace(f"{web.url}/job/")) == {0: 3, 1: 3}
     assert all("elsewhere" not in file.path for file in holotrace.open_trace(f"{web.url}/job/").skipped)

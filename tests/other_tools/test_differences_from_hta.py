@@ -91,7 +91,10 @@ def kernel_time() -> tuple[Theirs, Ours]:
 
 
 def computing(frame: pd.DataFrame, *, others: bool) -> pd.Series[Any]:
-    """Return rank 0's row for the computation kernels in "others", or for the other kernel with the largest sum."""
+    """Return a row of rank 0's computation kernels.
+
+    With `others`, this is the row named "others"; without, it is the kernel with the largest sum.
+    """
     chosen = frame[(frame["rank"] == 0) & (frame["kernel_type"] == "COMPUTATION")]
     chosen = chosen[(chosen["name"] == "others") == others]
     return chosen.sort_values("sum (us)", ascending=False, kind="stable").iloc[0]

@@ -50,7 +50,7 @@ def both(read: Callable[[Trace, Any], str]) -> tuple[Answer, Answer]:
 
 
 def operators(column: str, name: str | None = None) -> tuple[Answer, Answer]:
-    """Compare the sum of a column of the operator table."""
+    """Compare the sum of a column in the plugin's operator table with the sum in holotrace's table."""
     fields = {"call_count": "calls", "device_self_ns": "device_self", "host_self_ns": "host_self"}
     fields |= {"tensor_core_self_ns": "tc_self"}
 
@@ -71,7 +71,7 @@ def operators(column: str, name: str | None = None) -> tuple[Answer, Answer]:
 
 
 def step(*categories: str) -> tuple[Answer, Answer]:
-    """Compare the time of the given categories in the first step."""
+    """Compare the plugin's and holotrace's time of each given category in the first step."""
     fields = {"kernel": "Kernel", "communication": "Communication", "cpu": "CpuOp", "other": "Other"}
     fields |= {"runtime": "Runtime", "duration": "Total"}
 
@@ -108,7 +108,7 @@ def _counted(count: int, what: str) -> str:
 
 
 def distributed(*columns: str) -> tuple[Answer, Answer]:
-    """Compare the given columns for the mean step of the first rank."""
+    """Compare the plugin's and holotrace's values of the given columns for the mean step of the first rank."""
 
     def read(trace: Trace, compat: Any) -> str:
         row = holotrace.distributed(trace, compat=compat).per_rank.row(0, named=True)
@@ -130,7 +130,7 @@ def on_tensor_cores(trace: Trace, compat: Any) -> str:
 
 
 def gpu(column: str) -> tuple[Answer, Answer]:
-    """Compare a metric of the first device."""
+    """Compare the plugin's and holotrace's value of a metric of the first device."""
     return both(lambda trace, compat: percent(holotrace.gpu_summary(trace, compat=compat).per_device[column][0]))
 
 

@@ -45,6 +45,6 @@ def test_an_option_sets_an_argument_and_repeats_its_default(question, option) ->
 
 
 def test_an_option_is_named_after_its_argument_unless_it_says_otherwise() -> None:
-    """The argument full_length has the option --full-length; `flag=` gives an option another name."""
+    """By default, the option of the argument full_length is --full-length; `flag=` sets a different name."""
     assert Option("full_length", "").name == "--full-length"
     assert Option("gap_threshold_ns", "", flag="--gap-threshold-us").name == "--gap-threshold-us"

@@ -147,7 +147,7 @@ def test_a_refused_user_gets_a_one_line_error(store, job_url, monkeypatch) -> No
 
 
 def secrets_of(environment: dict[str, str]) -> list[str]:
-    """Return the parts of the environment variables' values that are secret."""
+    """Return the secret parts of the environment variables' values."""
     return [
         part
         for name, value in environment.items()

@@ -89,7 +89,7 @@ def expect_no_files(folder: Path) -> None:
 
 @pytest.mark.parametrize("fault", ["cut", "silence"])
 def test_reading_survives_a_broken_connection(store, url, large_trace, monkeypatch, fault) -> None:
-    """Reading completes even if the connection is reset in mid-file, or sends nothing more until the timeout."""
+    """Reading completes even if the connection is reset in mid-file, or if no more data arrives before the timeout."""
     monkeypatch.setenv("HOLOTRACE_TIMEOUT_S", "1")
     with faulty_proxy(store.port, fault=fault, after=_SOME) as proxy:
         go_through(proxy, store, monkeypatch)

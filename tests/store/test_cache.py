@@ -53,12 +53,12 @@ class CountingReader:
         self.hashes = 0
 
     def read(self, path: str, folder: Path | None, progress: Any) -> Reading:
-        """Count the call and read."""
+        """Count the call, then read the file."""
         self.reads += 1
         return KinetoReader().read(path, folder, progress)
 
     def content_hash(self, path: str) -> str:
-        """Count the call and hash."""
+        """Count the call, then hash the file."""
         self.hashes += 1
         return KinetoReader().content_hash(path)
 
@@ -570,8 +570,8 @@ def test_a_broken_trace_leaves_nothing_behind(cache_folder: Path, tmp_path: Path
 
 
 _start: dict[str, threading.Barrier] = {}
-"""The barrier of the racing processes. The pool passes it to the processes when they start; passing it later
-would need a socket, whose path in a temporary folder may be too long."""
+"""The barrier at which the racing processes wait. The pool passes the barrier to each process when the process starts.
+Later, this would need a socket, and the socket's path in a temporary folder may be too long."""
 
 
 def _wait_at(barrier: threading.Barrier) -> None:
@@ -601,7 +601,7 @@ def test_losing_the_race_uses_the_winners_entry(write_trace: WriteTrace, cache_f
     """If another process is first to add the entry, the slower process uses that entry and discards its own."""
 
     class SlowReader(KinetoReader):
-        """The real reader, but before it reads a trace, another reader adds the entry to the cache."""
+        """A reader that lets another reader add the entry to the cache before it reads a trace itself."""
 
         def read(self, path: str, folder: Path | None, progress: Any) -> Reading:
             """Let another reader add the entry, then read the trace."""

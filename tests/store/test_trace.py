@@ -60,7 +60,7 @@ def is_late(rank_trace: RankTrace) -> npt.NDArray[np.bool_]:
 
 
 def too_short(rank_trace: RankTrace) -> npt.NDArray[np.bool_]:
-    """Return only one bool, although the rank has several events."""
+    """Return an array of one bool, although one bool per event is expected."""
     del rank_trace
     return np.array([True])
 
@@ -117,7 +117,7 @@ def test_events_are_counted_by_kind(rank_trace: RankTrace) -> None:
 
 
 def test_a_selection_filters_events_alone(rank_trace: RankTrace) -> None:
-    """`where` removes rows of `events`; other tables, and the original rank, stay complete."""
+    """`where` returns a rank with fewer rows in `events` but complete other tables; the original rank is unchanged."""
     selected = rank_trace.where(functools.partial(is_named, "gemm"))
     assert selected.table("events", ["event_index", "start_ns"]).rows() == [(0, 0), (2, 2_000)]
     assert selected.table("kernels").height == rank_trace.table("kernels").height == 4
@@ -300,7 +300,7 @@ def test_errors_in_the_call_end_the_work(trace: Trace, executor: Executor) -> No
 
 @pytest.mark.skipif(os.name == "nt", reason="workers are killed by signals")
 def test_a_broken_pool_ends_the_work(trace: Trace) -> None:
-    """With `on_error="skip"`, a broken pool still raises an error, because every rank fails."""
+    """With `on_error="skip"`, a broken process pool still raises an error, because every rank fails."""
     with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool, pytest.raises(BrokenExecutor):
         Trace(trace.ranks, on_error="skip").map(killed, pool)
 

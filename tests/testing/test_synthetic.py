@@ -59,7 +59,7 @@ def test_files_are_named_as_torch_names_them(folder, truth):
 
 
 def test_every_file_is_valid_json_with_a_complete_header(folder, truth):
-    """Each header has rank, groups, devices and options, under the profiler's keys."""
+    """Each header contains the rank, groups, devices and options, under the keys that the profiler uses."""
     for rank in truth.ranks:
         keys = parsed(folder, rank)
         info = keys["distributedInfo"]

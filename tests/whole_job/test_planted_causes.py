@@ -83,7 +83,7 @@ def test_the_planted_function_ran_as_long_as_the_truth_says(name: str) -> None:
 
 @pytest.mark.parametrize("name", WITH_FUNCTION)
 def test_the_healthy_job_never_calls_the_planted_function(name: str) -> None:
-    """No rank of the healthy twin runs the function."""
+    """In the healthy version of the job, no rank calls the function."""
     truth = TRUTHS[name]
 
     assert [rank for rank in range(truth["ranks"]) if truth["function"].encode() in _text(truth["healthy"], rank)] == []

@@ -36,8 +36,8 @@ impl<'a> Shares<'a> {
     ///
     /// # Errors
     ///
-    /// `target` and `weight` differ in length, `first` does not ascend from 0 or exceeds that length, or a node passes
-    /// amounts on to itself or to a later node.
+    /// `target` and `weight` differ in length, `first` does not ascend from 0 or has a value above this length, or a
+    /// node passes amounts on to itself or to a later node.
     pub fn new(first: &'a [i64], target: &'a [i64], weight: &'a [i64]) -> Result<Self, AlgorithmError> {
         check_lengths([target.len(), weight.len()])?;
         let mut begin = 0;

@@ -1,4 +1,5 @@
-//! Matching on small columns, and on random columns compared with a scan of every row.
+//! Tests `only_matches` on small columns, and on random columns, for which a scan of every row must
+//! give the same result.
 
 use algorithms::distinct::distinct;
 use algorithms::matching::{only_matches, SEVERAL_ROWS};

@@ -130,7 +130,7 @@ pub struct Lost {
 }
 
 impl Lost {
-    /// The loss from skipping `text`; each key `ph` in the text counts as one lost event.
+    /// The loss if `text` is skipped; each key `ph` in it counts as one lost event.
     pub(crate) fn text(text: &[u8]) -> Self {
         Self { events: memchr::memmem::find_iter(text, b"\"ph\"").count() as u64, bytes: text.len() as u64 }
     }
@@ -163,7 +163,7 @@ pub struct Finding {
     pub lost: Lost,
     /// Byte offsets of the first few occurrences in the decompressed text.
     pub offsets: Vec<u64>,
-    /// The text at the first occurrence.
+    /// The beginning of the damaged text at the first occurrence.
     pub example: String,
 }
 
@@ -174,7 +174,7 @@ pub struct Health {
 }
 
 impl Health {
-    /// Count a finding at `offset`, where `text` begins.
+    /// Count a finding about `text`, which begins at `offset`.
     pub(crate) fn add(&mut self, fault: Fault, offset: u64, text: &[u8]) {
         self.add_loss(fault, offset, text, Lost::default());
     }

@@ -8,8 +8,8 @@ const CHUNK_BYTES: usize = 4 << 20;
 /// Limit on the bytes of all chunks in memory. To stay within this limit, a reader with many threads uses chunks
 /// smaller than [`CHUNK_BYTES`].
 const MOST_BYTES_UNDER_WAY: usize = 64 << 20;
-/// Lower limit on the bytes per chunk. With very many threads, this limit takes precedence over the limit on the bytes
-/// of all chunks.
+/// Lower limit on the bytes per chunk. With very many threads, even chunks of this size may together
+/// exceed the limit on the bytes of all chunks.
 const LEAST_CHUNK_BYTES: usize = 1 << 17;
 /// Limit on the bytes of one event.
 const MOST_BYTES_OF_EVENT: usize = 16 << 20;

@@ -25,7 +25,7 @@ pub struct ClockLine {
     pub offset_ns: i64,
     /// How much faster the reference clock runs than this clock, in parts per billion.
     pub drift_ppb: f64,
-    /// The last time, on the uncorrected clock, to which this correction applies.
+    /// The correction applies up to this time on the uncorrected clock.
     pub last_ns: i64,
 }
 
@@ -73,7 +73,8 @@ impl Placing {
     /// `new_base_ns`.
     ///
     /// `clock` has the corrections of the rank's clock in time order; if it is empty, the times stay as recorded.
-    /// `pids` maps pids of the file to pids of the timeline; any other pid gets the next number.
+    /// `pids` maps pids of the file to pids of the timeline; every other pid becomes the
+    /// largest pid so far plus 1.
     #[must_use]
     pub fn new(
         rank: u32,

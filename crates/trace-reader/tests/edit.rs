@@ -60,7 +60,7 @@ fn damage_is_an_error() {
     }
 }
 
-/// A copy for a timeline contains only events, with a comma before each, whether it is made in one piece or in many.
+/// A copy for a timeline contains only events, each after a comma; the number of chunks makes no difference.
 #[test]
 fn placed_events_are_those_of_the_list_alone() {
     let line = ClockLine { at_ns: 0, offset_ns: -2_000, drift_ppb: 0.0, last_ns: i64::MAX };

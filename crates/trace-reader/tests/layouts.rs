@@ -55,7 +55,7 @@ const VALUES: [&str; 39] = [
     r#""cuda_profiler_range""#,
     r#""a \"name\" with quotes, and \\""#,
     r#""void some::kernel<float>(int, int)""#,
-    r#""a name that is longer than what is looked at byte by byte {\"}""#,
+    r#""a name that is longer than the part that is read byte by byte {\"}""#,
     "0",
     "7",
     "12345678",

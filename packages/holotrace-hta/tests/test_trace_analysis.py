@@ -228,7 +228,7 @@ def test_signatures_equal_htas() -> None:
 
 
 def defaults_of(method: Callable[..., object]) -> dict[str, object]:
-    """Return {parameter: default} without self."""
+    """Return {parameter: default}, without the parameter `self`."""
     return {parameter.name: parameter.default for parameter in list(inspect.signature(method).parameters.values())[1:]}
 
 

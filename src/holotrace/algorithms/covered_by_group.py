@@ -25,7 +25,7 @@ def covered_by_group(
     """Return how much time the intervals [start, end) of each group cover; rows with the same null keys form a group.
 
     Returns:
-        The columns `by` and the int64 column `name`; rows are in no particular order.
+        The columns `by`, and the covered time as an int64 column named `name`; rows are in no particular order.
     """
     keys = table.select(by).unique()
     numbered = keys.with_row_index("number")

@@ -99,8 +99,8 @@ def covered_before(disjoint: Intervals, moments: Int64Array) -> Int64Array:
 def holding(intervals: Intervals, moments: Int64Array) -> Int64Array:
     """Return, for each time, the row of the interval that contains it, or -1 if none does.
 
-    Starts must ascend. Only the interval that began last before each time is checked, even if an earlier one ends
-    later.
+    Starts must ascend. For each time, only the last interval that began by then is checked. An earlier, longer interval
+    that also contains the time is not found.
     """
     starts, ends = intervals
     return _native.holding(*_contiguous((starts, ends)), np.ascontiguousarray(moments))
@@ -139,7 +139,7 @@ def states(classes: Sequence[Intervals]) -> Int64Array:
 
     Returns:
         2**k durations in ns. Bit j of the index is set if class j was active. The duration at
-        index 0 is the time in which no class was active, between the first start and the last end.
+        index 0 is the time between the first start and the last end in which no class was active.
     """
     merged = [union(*intervals) for intervals in classes]
     moments = np.concatenate([np.concatenate(intervals) for intervals in merged]) if merged else np.empty(0, np.int64)

@@ -46,7 +46,7 @@ def in_few_bits(numbers: npt.NDArray[np.integer]) -> npt.NDArray[np.integer]:
 
 
 def _order(group: npt.NDArray[np.integer], start: _Rows, end: _Rows) -> _Rows:
-    """Sort by group, start and length; three times as fast if group and start fit into one 64-bit number."""
+    """Sort by group, start and length; this is three times as fast if group and start fit into one 64-bit number."""
     if not len(start):
         return np.zeros(0, np.int64)
     span = int(start.max()) - int(start.min()) + 1

@@ -1,4 +1,4 @@
-"""Sum the weights of the intervals that run at each time, and integrate the sum."""
+"""Sum, at each time, the weights of the intervals that contain it, and integrate the sum over time."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def weight_before(
     Args:
         intervals: half-open, in any order, overlapping or not.
         weights: the weight of each interval, finite and at least 0.
-        moments: the times up to which to integrate.
+        moments: the times at which the returned integrals end.
         most: upper limit of the sum; a larger sum is replaced by this value.
         outside: intervals in which the sum is treated as 0, in any order.
 

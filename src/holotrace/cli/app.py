@@ -115,9 +115,9 @@ def _collect_less_garbage() -> None:
 
 
 def _freeze() -> None:
-    """Skip the garbage collection at exit.
+    """Skip the garbage collection at exit, unless DuckDB is loaded.
 
-    If DuckDB is loaded, do not skip it: without this collection, DuckDB's bindings would report false leaks.
+    Without this collection, DuckDB's bindings would report false leaks.
     """
     if "duckdb" not in sys.modules:
         gc.freeze()

@@ -54,7 +54,7 @@ def write_figure(figure: go.Figure, path: Location) -> None:
 def _drawn(figure: go.Figure, path: Location) -> bytes:
     """Draw a figure with kaleido.
 
-    Kaleido needs a browser. Without a browser, it raises an error whose type depends on the version of kaleido.
+    Kaleido needs a browser. If there is none, kaleido raises an error whose type depends on its version.
     """
     try:
         picture: bytes = figure.to_image(format=path.suffix.lower().removeprefix("."))

@@ -49,7 +49,7 @@ TEST = "#5a4fc0"
 FREED = "#9db8d2"
 KEPT = "#a4493d"
 
-# The cost of a finding: predicted by a replay, an upper bound, or an estimate.
+# The cost of a finding, by its source: the prediction of a replay, an upper bound, or an estimate.
 ADVICE = "#8a4fd0"
 ADVICE_BOUND = "#d5b9f0"
 ADVICE_ESTIMATE = "#9a8ba8"

@@ -175,7 +175,7 @@ def _with_number(text: str, number: int, length: int) -> str:
 
 
 def _cut(name: str, length: int) -> str:
-    """Cut C++ templates at the end, others in the middle, because names such as `triton_…_35` differ at the end."""
+    """Cut C++ templates at the end and all other names in the middle: names such as `triton_…_35` differ at the end."""
     if len(name) <= length and len(shown := visible(name)) <= length:
         return shown
     tail = 0 if "<" in name else length // 3

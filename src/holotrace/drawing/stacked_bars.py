@@ -142,7 +142,7 @@ def largest_unit(values_ns: Sequence[float]) -> tuple[int, str]:
 
 
 def exact_duration(duration_ns: float) -> str:
-    """Format a duration, rounded and then exact: `6.42 ms (6,419,000 ns)`."""
+    """Format a duration, first rounded and then in nanoseconds: `6.42 ms (6,419,000 ns)`."""
     return f"{duration_text(duration_ns)} ({duration_ns:,.0f} ns)"
 
 

@@ -1,8 +1,8 @@
 """Computes holotrace's version of the facts about a rank that the TensorBoard plugin defines differently.
 
 An analysis with the option `compat` takes these facts from an `Attribution`. The methods here return holotrace's
-numbers; `holotrace.enrich.tensorboard_plugin.attribution` overrides the methods for which the plugin's numbers differ,
-and `holotrace.enrich.compat` chooses between holotrace's numbers and the plugin's.
+numbers. `holotrace.enrich.tensorboard_plugin.attribution` overrides each method for which the plugin has a different
+number. `holotrace.enrich.compat` chooses whose numbers an analysis uses.
 """
 
 from __future__ import annotations
@@ -169,7 +169,7 @@ class Attribution:
         return devices
 
     def communication_findings(self, findings: tuple[str, ...], _of_matching: tuple[str, ...]) -> tuple[str, ...]:
-        """Return which findings about communication to show: all (first argument), or only those of `job_ranges`."""
+        """Return all findings about communication; a subclass may return only those about matching calls."""
         return findings
 
     # Memory
@@ -198,7 +198,7 @@ class Attribution:
         return blocks_in_window(events, window)
 
     def nodes_in_window(self, nodes: pl.DataFrame, _: pl.DataFrame, window: TimeWindow) -> pl.DataFrame:
-        """Return the host nodes whose calls are counted in a window.
+        """Return the host nodes in a window; only these are counted as calls.
 
         Args:
             nodes: the host trees.

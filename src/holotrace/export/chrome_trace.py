@@ -47,7 +47,7 @@ class Edits(NamedTuple):
     texts: Sequence[str] = ()
 
     def of(self, event_index: int) -> tuple[int, int]:
-        """Return the fate and the value of an event; they are KEPT and 0 for events beyond the end of `fates`."""
+        """Return an event's entries of `fates` and `values`; beyond the end of `fates`, return KEPT and 0."""
         is_known = event_index < len(self.fates)
         return (int(self.fates[event_index]), int(self.values[event_index])) if is_known else (KEPT, 0)
 
@@ -181,7 +181,7 @@ def _edited(rank_trace: RankTrace, edits: Edits, events: Iterator[Event | str]) 
 
 
 def _in_order(edits: Edits) -> Change:
-    """Return a function for `rewritten` that applies the edits; call it with all events, in file order."""
+    """Return a function that applies the edits; `rewritten` must call it with every event, in file order."""
     numbers = itertools.count()
 
     def changed(event: dict[str, Any]) -> Event | None:

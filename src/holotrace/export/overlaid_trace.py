@@ -105,7 +105,7 @@ def _marks(rank_trace: RankTrace, operator_name: str | None, min_kernel_count: i
 
 
 def _shortened(rank_trace: RankTrace, edits: Edits, spans: pl.Series, names: pl.DataFrame) -> Edits:
-    """Replace the names of unmarked events by numbers; the args of the profiler's spans map the numbers to names."""
+    """Replace the names of unmarked events by numbers, and list these names in the args of the profiler's spans."""
     events = rank_trace.unselected.table("events", ["event_index", "name"])
     others = events.filter(pl.Series(edits.fates[events["event_index"].to_numpy()] == KEPT))
     indexes = others["event_index"].to_numpy()

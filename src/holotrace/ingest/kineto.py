@@ -81,7 +81,7 @@ class Peek:
     """Facts about a file, read from its beginning.
 
     is_trace        whether the file is a trace
-    rank            the rank at the beginning of the file, else None
+    rank            the rank stated near the beginning of the file; None if there is none
     what            a description of the file if it is not a trace
     may_be_damaged  whether the file may be a damaged trace rather than a file of another format
     """
@@ -145,7 +145,7 @@ def _frames(tables: dict[str, Any]) -> dict[str, pl.DataFrame]:
 
 @contextmanager
 def _errors_of(path: str | Location, *, is_kept: bool = False) -> Iterator[None]:
-    """Turn errors of the native reader into errors of holotrace; `is_kept`: the tables go into a cache."""
+    """Turn errors of the native reader into errors of holotrace; if `is_kept`, the tables are written to a cache."""
     try:
         yield
     except HolotraceError:

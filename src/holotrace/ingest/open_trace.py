@@ -44,10 +44,10 @@ def open_trace(  # noqa: PLR0913 -- one argument per option
             `holotrace.write_store`; paths may be URLs such as `s3://bucket/job`. For a finished
             `torch.profiler.profile`, its last recording is opened.
         ranks: open only these ranks.
-        capture: files or folders that show which operators launched the kernels of CUDA and HIP graphs. They contain
-            the trace of a capture, the trace of the same step without graphs, or annotations by graph node id. By
-            default, the recordings that vLLM and SGLang write next to a local trace are used; with an empty list, none
-            are used.
+        capture: files or folders that show which operators launched the kernels of CUDA and HIP graphs. Each file
+            contains the trace of a graph's capture, the trace of the same step without graphs, or annotations by graph
+            node id. By default, the recordings that vLLM and SGLang write next to a local trace are used; with an
+            empty list, none are used.
         cache: where to keep the tables. True: in the user's cache folder, or in HOLOTRACE_CACHE_DIR if set; "beside":
             in `.holotrace_cache` beside the trace; a `pathlib.Path`: in this folder; the URL of a folder: in this
             folder, which several machines can share, and also in the user's cache folder; False: only in memory.

@@ -100,7 +100,7 @@ class Run:
 
     @property
     def spans(self) -> tuple[int, ...]:
-        """The spans, in numeric order."""
+        """The numbers of the spans, in ascending order."""
         return tuple(sorted({recording.span for recording in self.recordings}))
 
     def of_span(self, span: int) -> tuple[Recording, ...]:

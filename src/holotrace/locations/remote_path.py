@@ -253,7 +253,7 @@ _OBJECT_STORES = {"s3", "s3a", "gs", "gcs", "az", "abfs", "abfss", "adl", "oss",
 
 
 def writes_at_once(filesystem: AbstractFileSystem) -> bool:
-    """Return whether this is an object store, which has no folders and shows a file only when it is complete."""
+    """Return whether a file system is an object store: it has no folders, and shows a file only when it is complete."""
     protocols = filesystem.protocol if isinstance(filesystem.protocol, list | tuple) else [filesystem.protocol]
     return not _OBJECT_STORES.isdisjoint(protocols)
 

@@ -45,7 +45,7 @@ class RemoteStream:
         self._piece_size = FIRST_PIECE
 
     def read(self) -> bytes:
-        """Return the next piece, empty at the end.
+        """Return the next bytes of the file; empty at the end of the file.
 
         Raises:
             UnreadableTraceError: the bytes did not arrive, or the file was changed.

@@ -24,8 +24,8 @@ def drafted(location: Path | RemotePath, *, replace: bool = True, sync: bool = T
 
     It then replaces any existing file. A local file is synced before it appears, so even a power cut leaves no partial
     file; `sync=False` skips the sync. For a URL, the content is written to a temporary file, which is sent when
-    complete. Some file systems can replace a file only by removing it first; on these, `replace=False` keeps the
-    existing file instead.
+    complete. Some file systems cannot replace a file. On these, the existing file is removed first; with
+    `replace=False`, it is kept instead of the new file.
 
     Raises:
         OSError: the file cannot be written; an UnreachableError for URLs. Nothing is left behind.

@@ -535,7 +535,7 @@ JOB = (
     _fraction("last_fraction", "last_count / collective_count"),
     _length(
         "caused_wait_ns",
-        "time that other ranks waited in the collectives counted by last_count",
+        "time that other ranks waited in collectives in which this rank alone came last",
         "others wait for it",
     ),
     _fraction("caused_fraction", "share of all waiting that is due to this rank", "of all waiting"),
@@ -557,7 +557,7 @@ WAIT_CAUSES = (
     _text("frame", "innermost Python function of the user, with file and line; null if unknown", "Python function"),
     _length("cost_ns", "time that all ranks together wait because of this rank or cause", "cost"),
     _fraction("cost_fraction", "cost_ns divided by the total waiting time", "of all waiting"),
-    _length("error_ns", "largest error of cost_ns", "may be off by"),
+    _length("error_ns", "how far cost_ns may be off", "may be off by"),
     _length("typical_wait_ns", "how long the rank waits in its median step", "typical"),
     _length("wait_excess_ns", "wait_ns - typical_wait_ns", "longer by"),
     _length(
@@ -738,7 +738,10 @@ PATH_CLASSES = {
 CRITICAL_PATH = (
     _flag("waits_recorded", "whether the profiler recorded which stream waits for which other stream"),
     _count("inferred_wait_count", "waits between streams inferred from timing alone"),
-    _count("contradicted_count", "dependencies that, by the recorded times, end before they begin"),
+    _count(
+        "contradicted_count",
+        "dependencies in which, by the recorded times, an event happens before the one on which it depends",
+    ),
     _length(
         "slack_ns", "longest time by which all events of the rank could be delayed without prolonging the step", "slack"
     ),
@@ -761,7 +764,8 @@ CRITICAL_PATH = (
     _length("incomplete_ns", "time on the critical path in communication that not all ranks recorded", "ranks missing"),
     _length(
         "clock_contradiction_ns",
-        "sum of the times by which dependencies between ranks seem to end before they begin, because of clock errors",
+        "sum of the times by which events seem to happen before events of other ranks on which they depend, because of "
+        "clock errors",
         "clock error",
     ),
     *(
@@ -976,7 +980,7 @@ ROOFLINE = (
     ResultColumn(
         "model_flops",
         "int64",
-        "operations of the matrix multiplications of a step, without recomputation",
+        "operations of the matrix multiplications of a step, excluding recomputed ones",
         "FLOP",
         "of the model",
     ),
@@ -1045,7 +1049,7 @@ INFERENCE = (
     ),
     _count(
         "output_token_count",
-        "tokens returned to requests; null unless each step only decodes one token per request",
+        "tokens returned to requests; null unless each step decodes one token per request and nothing else",
         "output tokens",
     ),
     _count(

@@ -104,7 +104,7 @@ def print_frame(caption: str, frame: pl.DataFrame, limit: int, *, telling: str) 
     """Format a frame.
 
     If the frame has more than `limit` rows, keep only the `limit` rows with the largest absolute values in the column
-    `telling`.
+    that `telling` names.
     """
     left_out = max(0, len(frame) - limit)
     kept = _most_telling(frame, limit, telling) if left_out else frame

@@ -396,7 +396,7 @@ VIEWS: dict[str, SqlView] = {
                 Column(
                     "event_index",
                     "uint32",
-                    "event_index of the range or module call; null if the step begins with an operator",
+                    "event_index of the step's range or module call; null if only an operator marks the step's start",
                 ),
                 *_RANGE,
                 Column("inference_step", "int64", "number of the step on the rank, from 0"),

@@ -206,7 +206,7 @@ class StoredFile:
         self._columns: dict[str, ColumnMemo] = {}
 
     def __reduce__(self) -> tuple[type[StoredFile], tuple[Location, int, str, str]]:
-        """Pickle only where the rank is stored and the file it was read from, not the tables in memory."""
+        """Pickle the path of the trace file and what identifies the rank in the store, but not the tables in memory."""
         return StoredFile, (self._store, self._rank, self.path, self._content_hash)
 
     def __repr__(self) -> str:
@@ -247,7 +247,7 @@ class StoredFile:
             return memo.get(wanted)
 
     def events_of(self, kinds: Sequence[int], columns: Sequence[str], names: pl.Series | None = None) -> pl.DataFrame:
-        """Return columns of the events of these kinds and names, in file order; nothing is kept in memory."""
+        """Return columns of the events of these kinds and names, in file order, without caching them."""
         wanted = known_columns("events", columns)
         return self._checked(lambda tables: tables.read_events(wanted, kinds, names))
 

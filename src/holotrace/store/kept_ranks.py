@@ -23,7 +23,7 @@ R = TypeVar("R", bound=Rank)
 
 
 class KeptRanks(Generic[R]):
-    """The most recently used ranks, which together have at most a given number of events in memory."""
+    """Keeps the most recently used ranks in memory, up to a given total number of events."""
 
     def __init__(self) -> None:
         """Start with no ranks."""

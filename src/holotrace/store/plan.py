@@ -1,7 +1,7 @@
-"""Split each analysis into two parts, so that one call per rank can run several analyses.
+"""Split each analysis into a part that runs on each rank and a part that combines the results of the ranks.
 
-Opening a rank and linking its launches costs more than most analyses. `run_together` therefore runs the first parts of
-all analyses on a rank in one call.
+Opening a rank and linking its launches costs more than most analyses. `run_together` therefore makes only
+one call per rank, which runs the first parts of all analyses.
 """
 
 from __future__ import annotations
@@ -45,12 +45,12 @@ class Plan(Generic[Partial, Result]):
         return self.answer(trace, executor).result
 
     def answer(self, trace: Trace, executor: Executor) -> Answer[Result]:
-        """Return the result, and the trace without skipped ranks; the findings of the result name these ranks first."""
+        """Return the result, and the trace without skipped ranks; the first findings of the result name these ranks."""
         visit = trace.visit(partial(_answer_or_missing, self.one_rank), executor)
         return Answer(with_findings(visit.findings, self.result_of(visit.results)), visit.trace)
 
     def result_of(self, answers: Mapping[int, Partial | MissingDataError]) -> Result:
-        """Return the result of the ranks that have the input; its findings first name the ranks that lack it.
+        """Return the result of the ranks that have the input; its first findings name the ranks without the input.
 
         Raises:
             MissingDataError: no rank has the input; or some ranks lack the input, and the result has no field

@@ -69,7 +69,7 @@ class RuleTable(Generic[Rule]):
         return (*self.own(), *self._shipped)
 
     def own(self) -> tuple[Rule, ...]:
-        """Return the rules in force that do not ship with holotrace, by priority."""
+        """Return the rules in force, except those that ship with holotrace, by priority."""
         in_force = _IN_FORCE.get()
         if in_force is not None and self._variable in in_force:
             return in_force[self._variable]
@@ -119,7 +119,7 @@ def checked_pattern(pattern: object, where: str) -> str:
         message = f"{where}: {pattern!r} is not a regular expression: {error}"
         raise InvalidOptionError(message) from error
     if not isinstance(pattern, str) or not pattern:
-        message = f"{where}: a rule needs a pattern, and it must not be empty"
+        message = f"{where}: the pattern of a rule must be a string that is not empty"
         raise InvalidOptionError(message)
     return pattern
 

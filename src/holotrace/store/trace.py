@@ -238,7 +238,7 @@ class RankTrace:
         return self._unselected
 
     def with_captures(self, source: CaptureSource | None) -> RankTrace:
-        """Return this rank with `source` as the captures of its graphs; for None, return this rank unchanged.
+        """Return this rank, with the captures of its graphs taken from `source`; for None, return this rank unchanged.
 
         >>> from holotrace.testing import TraceBuilder
         >>> rank_trace = TraceBuilder().operator("aten::mm", start_us=0, duration_us=5).build().ranks[0]
@@ -397,7 +397,7 @@ class RankTrace:
 
     @property
     def events_held(self) -> int:
-        """Approximate number of events in memory; 0 if only the header and health were used.
+        """Approximate number of events in memory; 0 while only the rank's header and health have been used.
 
         >>> from holotrace.testing import TraceBuilder
         >>> rank_trace = TraceBuilder().operator("aten::mm", start_us=0, duration_us=5).build().ranks[0]
@@ -407,7 +407,7 @@ class RankTrace:
         is_used = self._is_used or self.unselected._is_used  # noqa: SLF001 -- an instance of the same class
         try:
             return self.health.event_count + _EVENTS_OF_ANY_RANK if is_used else 0
-        except HolotraceError:  # the file cannot be read, so it is not in memory
+        except HolotraceError:  # the file cannot be read, so no events are in memory
             return 0
 
     def forget(self) -> None:

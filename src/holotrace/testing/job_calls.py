@@ -103,7 +103,7 @@ class CallsOptions:
 
 
 class JobCalls(NamedTuple):
-    """Simulated calls, and the clocks of the simulation.
+    """Simulated calls, and the simulated clocks of the hosts.
 
     calls        the calls with the columns of `CALL_SCHEMA`, sorted by rank and start
     hosts        name of the host of each rank

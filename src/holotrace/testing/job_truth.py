@@ -157,7 +157,7 @@ def shown_works(rank_plan: RankPlan) -> list[ShownWork]:
 
 
 def state_lengths(works: Iterable[ShownWork]) -> Counter[frozenset[str]]:
-    """Return, for each set of kinds of work, how long exactly these kinds ran; the empty set means idle time.
+    """Return, for each set of kinds of work, how long all of them and no others ran; for the empty set, the idle time.
 
     The set of running work changes only when work starts or ends, so it is enough to update a count of the running
     work of each kind at these times.

@@ -157,7 +157,7 @@ def training_step(layers: int) -> TrainingStep:
 
 
 def _backward_by_layer(numbered: list[tuple[_Autograd, int]], layers: int) -> list[tuple[Call, ...]]:
-    """Split the backward pass by layer; the last layer also gets the head, and the first layer also the embedding."""
+    """Split the backward pass by layer; the last layer includes the head, and the first layer the embedding."""
     calls = [operation.backward_call(number) for operation, number in numbered]
     cuts = [0, *(1 + len(_LAYER) * layer for layer in range(1, layers)), len(calls)]
     return [tuple(reversed(calls[cuts[layer] : cuts[layer + 1]])) for layer in reversed(range(layers))]

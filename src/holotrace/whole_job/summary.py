@@ -116,9 +116,9 @@ class Summary(EqualByContent):
 
 
 def summary(trace: Trace, *, executor: Executor = IN_PROCESS) -> Summary:
-    """Diagnose the job, sum up the result in one sentence, and answer the first questions.
+    """Diagnose the job, sum up the result in one sentence, and run four other analyses.
 
-    For a job without GPU work, the questions are about the CPU, and `cpu_side` has the event counts and the mean step
+    For a job without GPU work, these analyses are about the CPU, and `cpu_side` has the event counts and the mean step
     duration of each rank.
 
     >>> import holotrace

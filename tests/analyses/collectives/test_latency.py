@@ -67,7 +67,7 @@ def test_large_calls_of_one_size_are_not_mergeable():
 
 
 def test_tiny_calls_of_one_size_could_be_one():
-    """An 8-byte transfer is pure latency, even without a fit; merging five such calls saves four latencies."""
+    """All the time of an 8-byte transfer is latency, even without a fit, so merging five calls saves four latencies."""
     instances = _instances([8] * 5, pause_ns=0)
 
     series = mergeable(instances, per_fit(instances))

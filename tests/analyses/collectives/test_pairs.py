@@ -17,7 +17,7 @@ ELEMENTS = 600
 
 
 def exchanged(*, splits=None, slow=(), count=4, hosts=1, elements=ELEMENTS) -> Collectives:
-    """Return the result for all-to-alls of 6 ranks, about 100 µs each, or 300 µs on the ranks in `slow`.
+    """Return `collectives` of all-to-alls of 6 ranks, which take about 100 µs, or 300 µs on the ranks in `slow`.
 
     `splits` contains the split sizes of each rank; by default, all splits are equal.
     """

@@ -229,7 +229,7 @@ def test_each_rank_has_its_own_log(tmp_path, name):
 
 @pytest.mark.parametrize("name", ["missing", "empty", "cut.log.gz"])
 def test_a_folder_without_a_log_is_an_error(tmp_path, name):
-    """The error says how to record a missing log, or that a compressed log that was cut off cannot be read."""
+    """If there is no log, the error says how to record one; if the log is truncated, that it cannot be read."""
     (tmp_path / "empty").mkdir()
     (tmp_path / "cut.log.gz").write_bytes(gzip.compress(b"V1123 06:34:30.206000 7 torch/a.py:1] {}")[:-9])
     with pytest.raises(holotrace.InvalidOptionError, match=r"TORCH_TRACE|cannot be read"):

@@ -144,7 +144,7 @@ def test_a_notebook_shows_the_answer_and_the_ranks() -> None:
     """The main table of the path through all ranks has a row per rank."""
     shown = across(late_rank_1().build())._repr_html_()
     assert "66.7 % of the job" in shown
-    assert "part of the path through all ranks, and slack" in shown
+    assert "its time on the path through all ranks, and its slack" in shown
 
 
 def test_slack_is_what_a_rank_could_be_later() -> None:

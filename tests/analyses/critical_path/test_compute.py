@@ -515,7 +515,7 @@ def test_every_rank_has_its_path() -> None:
 
 
 def test_an_empty_rank_has_a_finding_instead_of_rows() -> None:
-    """Rank 1 has no events, so it has a finding instead of a row; another finding covers all other ranks."""
+    """Rank 1 has no events, so it has a finding but no row; the other ranks share a second finding."""
     builder = TraceBuilder()
     for rank in range(12):
         builder.rank(rank)

@@ -1,4 +1,4 @@
-"""Tests of the ranking of findings about several ranks; together, they claim at most the exposed communication."""
+"""Tests of how findings about several ranks are ranked; their stakes sum to at most the exposed communication."""
 
 from __future__ import annotations
 

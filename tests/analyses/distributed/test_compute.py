@@ -204,7 +204,7 @@ def test_one_rank_alone_does_not_know_who_waited() -> None:
 
 
 def test_unknown_sizes_are_null_and_named() -> None:
-    """If neither the args nor the launch of a collective was recorded, its dtype and size are null; findings say so."""
+    """Without recorded args and launch, a collective has null dtype and size, and a finding says what to record."""
     builder = TraceBuilder()
     for rank in (0, 1):
         builder.rank(rank).kernel("ncclKernel_AllReduce(int)", start_us=rank, duration_us=5)
@@ -277,7 +277,7 @@ times = st.tuples(st.integers(0, 60), st.integers(0, 30))
 @pytest.mark.slow
 @given(st.lists(times, max_size=5), st.lists(st.lists(times, min_size=3, max_size=3), min_size=2, max_size=2))
 def test_the_parts_add_up(kernels: list[tuple[int, int]], collectives: list[list[tuple[int, int]]]) -> None:
-    """The parts of each step and of its collective time are never negative and add up."""
+    """The parts of a step add up to its length, and those of its collective time to that time; no part is negative."""
     builder = TraceBuilder()
     for rank, placed in enumerate(collectives):
         builder.rank(rank).step(1, 0, 100)

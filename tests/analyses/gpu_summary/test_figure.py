@@ -11,7 +11,7 @@ from jobs import stepping_job
 
 
 def test_one_device_is_drawn_over_time() -> None:
-    """Each line shows three parts of 10 ms, from the first step to the end of the last part."""
+    """Each line starts at the first step and shows one value for each of three parts of 10 ms."""
     figure = plot_gpu_summary(gpu_summary(stepping_job().build(), parts=3))
 
     lines = {line.name: list(line.y) for line in figure.data}

@@ -77,7 +77,7 @@ def test_the_outermost_operator_of_the_name_owns_the_kernels() -> None:
 
 
 def test_without_a_name_outermost_operators_count() -> None:
-    """Without an operator name, kernels belong to their outermost operator, even if an annotation is around it."""
+    """If `operator_name` is not given, kernels belong to their outermost operator, not to an annotation around it."""
     builder = TraceBuilder().step(1, 0, 100).operator("outer", start_us=1, duration_us=50)
     add_call(builder, "aten::linear", 5, "abc")
 

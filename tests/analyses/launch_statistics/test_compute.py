@@ -26,7 +26,7 @@ def launched() -> TraceBuilder:
 
 
 def test_every_launch_is_judged() -> None:
-    """The counts are one short kernel, one slow call and one late start; the calls take 70 µs in total."""
+    """One short kernel, one slow call and one late start are counted; the calls take 70 µs in total."""
     assert launch_statistics(launched().build()).per_rank.to_dicts() == [
         {
             "rank": 0,
@@ -143,7 +143,7 @@ def test_the_name_of_the_call_does_not_matter(call, category) -> None:
 
 
 def test_work_may_start_before_its_call_ends() -> None:
-    """A kernel that starts 6 µs before its call ends has a delay of -6 µs, which is not late."""
+    """A kernel that starts 6 µs before its call ends has a delay of -6 µs, and does not count as late."""
     trace = TraceBuilder().kernel("k", start_us=4, duration_us=20, launch_us=0, launch_duration_us=10).build()
 
     row = launch_statistics(trace).per_rank.row(0, named=True)

@@ -43,7 +43,7 @@ def model() -> TraceBuilder:
 
 
 def test_modules_have_forward_and_backward_times() -> None:
-    """A module's backward time includes gradient accumulation and also counts for Net_0, which contains the module."""
+    """Backward times include gradient accumulation; the backward time of Net_0 includes that of the modules in it."""
     table = modules(model().build()).per_module
 
     net = {

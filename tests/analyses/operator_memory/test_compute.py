@@ -257,7 +257,7 @@ def test_nothing_is_counted_twice_or_lost(
 
 
 def test_ranks_and_devices_of_a_type_add_up() -> None:
-    """A call that allocates 8 B and 4 B on two devices is one row with one call and 12 B."""
+    """A call that allocates 8 B on one device and 4 B on another has a single row, with one call and 12 B."""
     job = Job().range("a", 0, 9).change(1, 8, 1).change(2, 4, 1, (1, 1))
     summed = summed_operator_memory(operator_memory(job.builder.build()).per_operator)
     assert summed.select("device_type", "operator", "call_count", "self_allocated_bytes").rows() == [

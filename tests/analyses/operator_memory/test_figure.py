@@ -9,7 +9,7 @@ from jobs import MARKUP
 
 
 def result(name: str = "aten::mm", *, with_addresses: bool = True) -> OperatorMemory:
-    """Return the result for an operator that allocates 3 KiB on the GPU (freeing 2 KiB) and 16 B on the host."""
+    """Return the result of an operator that allocates 16 B on the host and 3 KiB on the GPU, then frees 2 KiB."""
     builder = TraceBuilder().operator(name, start_us=0, duration_us=10)
     for time, size, address, device in ((1, 1024, 1, 0), (2, 2048, 2, 0), (3, -2048, 2, 0), (4, 16, 1, -1)):
         args = {"Device Type": int(device >= 0), "Device Id": device, "Bytes": size}
@@ -27,7 +27,7 @@ def test_each_operator_has_a_bar_of_released_and_unreleased_memory() -> None:
 
 
 def test_without_addresses_releases_are_not_shown() -> None:
-    """Without addresses, one bar shows the 3 KiB allocated."""
+    """If the trace contains no addresses, a single bar shows the 3 KiB that the operator allocated."""
     (bar,) = plot_operator_memory(result(with_addresses=False)).data
     assert (bar.name, list(bar.x)) == ("allocated", [3])
 

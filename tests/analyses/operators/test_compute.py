@@ -255,7 +255,7 @@ def test_a_damaged_shape_is_shown_as_it_is() -> None:
     "source", ["diff/control/*", "diff/test/*", "single_v100/*", "ns_resolution/*", "dlrm_8rank/*"]
 )
 def test_nearly_all_launched_work_of_real_traces_has_an_operator(real_traces, source) -> None:
-    """At least 99 % of launched work has an operator, even in traces from 2022, where the plugin finds no operators."""
+    """At least 99 % of launched work has an operator, even in 2022 traces, where the TensorBoard plugin finds none."""
     for rank_trace in opened(real_traces / source).ranks.values():
         launched = device_owner(rank_trace).drop_nulls("launch_index")
         assert (launched["operator"] >= 0).mean() >= 0.99

@@ -29,7 +29,7 @@ def disjoint(items: list[tuple[int, int, int]]) -> list[tuple[int, int, int]]:
 
 
 def is_nested(call: tuple[int, ...], functions: list[tuple[int, int, int]]) -> bool:
-    """Return whether each function on the same thread contains the launch, lies inside it, or does not overlap it."""
+    """Return whether no function on the same thread overlaps the launch only partly."""
     thread, begin, duration, *_ = call
     end = begin + duration
     return all(

@@ -80,7 +80,7 @@ def test_few_steps_and_small_differences_are_steady(gemm_us):
 
 @given(st.lists(st.integers(20, 2_000), min_size=1, max_size=9))
 def test_excess_is_the_distance_to_the_median_of_the_steady_steps(gemm_us):
-    """For random steps, the excess is the duration minus the typical time, and all warm-up steps come first.
+    """However long the steps are, the excess is the duration minus the typical time, and warm-up steps come first.
 
     At least half of the steady steps take no longer than the typical time.
     """

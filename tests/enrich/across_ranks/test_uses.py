@@ -76,15 +76,15 @@ def _reducing(forward_elements: int, *, backward_us: int = 100) -> TraceBuilder:
     ],
 )
 def test_the_pass_that_requests_all_reduces_decides(forward_elements, backward_us, candidates):
-    """All-reduces of gradients do not look like tp, even if the optimizer takes a long time.
+    """All-reduces of gradients do not look like tp, even if the backward pass is early in the step.
 
-    All-reduces of layers do not look like dp, even if data loading is late.
+    All-reduces of layers do not look like dp, even if the backward pass is late in the step.
     """
     assert _axes(_reducing(forward_elements, backward_us=backward_us).build()) == [candidates]
 
 
 def _exchanging(pairs: dict[int, int], late_us: int = 0) -> TraceBuilder:
-    """Return ranks that all receive from 100 to 200 µs.
+    """Return a job in which every rank receives data between 100 µs and 200 µs.
 
     The first rank starts its send at 100 µs; each other rank starts its send `late_us` after the previous rank.
     """

@@ -128,7 +128,10 @@ def test_annotations_of_the_host_count_only_without_kernels() -> None:
 
 
 def test_a_group_without_ranks_is_known_only_as_the_whole_job() -> None:
-    """Each process numbers its groups itself, so a group without recorded ranks is unknown unless it has all ranks."""
+    """If the ranks of a group were not recorded, the group is null unless it contains all ranks of the job.
+
+    Its number does not identify it, because each process numbers its groups independently.
+    """
     without = {"Process Group Ranks": None}
     builder = TraceBuilder().collective(start_us=0, duration_us=1, args=without)
     builder.collective(

@@ -177,7 +177,8 @@ def test_work_was_asked_for_when_its_launch_began() -> None:
 def test_work_before_the_first_launch_of_its_stream_was_launched_before_the_recording() -> None:
     """Kernels that start before the first kernel with a recorded launch were launched before the recording.
 
-    Each stream is treated separately. Here, the two `left` kernels start before the first launched kernel of stream 20.
+    Each stream is treated separately. Here, the kernels `left 1` and `left 2` start before `first`, the first kernel on
+    stream 20 whose launch was recorded.
     """
     builder = TraceBuilder().kernel("early", start_us=5, duration_us=5, launch_us=1)
     builder.kernel("left 1", start_us=0, duration_us=9, stream=20).kernel(

@@ -75,7 +75,7 @@ def test_only_one_line_matches_each_known_name() -> None:
 
 
 def test_rates_without_support_are_unknown() -> None:
-    """V100 has no bfloat16 tensor cores and H100 no float4, so these rates are unknown."""
+    """The tensor cores of V100 do not support bfloat16, and those of H100 not float4, so these rates are unknown."""
     volta, hopper = device_named("Tesla V100-SXM2-16GB"), device_named("NVIDIA H100 80GB HBM3")
     assert volta is not None
     assert hopper is not None

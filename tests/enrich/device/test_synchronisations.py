@@ -21,7 +21,7 @@ def only_rank(builder: TraceBuilder):
 
 
 def two_streams() -> TraceBuilder:
-    """Return a trace in which stream 20 waits for work launched on stream 7 before an event record at 3 µs.
+    """Return a trace in which stream 20 waits for a CUDA event that the host records on stream 7 at 3 µs.
 
     The tests use row 1 (the kernel before the record), row 2 (the record), row 5 (the call that waits), row 7 (the
     kernel that waits) and row 8 (the wait).
@@ -45,7 +45,7 @@ def two_streams() -> TraceBuilder:
 
 
 def test_a_stream_waits_for_work_launched_before_the_record() -> None:
-    """The next kernel of stream 20 waits for the kernel in row 1, not for the one launched after the record."""
+    """The next kernel of stream 20 waits for the kernel in row 1, not for the one launched after the event record."""
     assert stream_waits(only_rank(two_streams())).to_dicts() == [
         {
             "event_index": 8,
@@ -109,7 +109,7 @@ def test_a_record_knows_its_stream_from_the_row_of_the_event() -> None:
 
 
 def waits_of(builder: TraceBuilder) -> list[tuple[int | str | None, ...]]:
-    """For each host synchronisation, return the call, the row of the wait, the scope, stream, record and source."""
+    """Return the host synchronisations: indexes of call and wait, scope, stream, and indexes of record and source."""
     table = host_synchronisations(only_rank(builder))
     return table.select("event_index", "sync_index", "scope", "stream", "record_index", "source_index").rows()
 

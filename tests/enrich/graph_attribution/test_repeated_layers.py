@@ -1,4 +1,4 @@
-"""Layers are found in sequences of kernels, written as one letter per kernel."""
+"""Tests that layers are found in a sequence of kernels, which the tests write as one letter per kernel."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def test_several_passes_through_the_model_count_their_own_layers():
 
 
 def test_forward_and_backward_are_two_parts():
-    """The graph runs three layers forward, then three backward with different kernels; each pass has its own layers."""
+    """The graph runs three layers forward, then three backward with different kernels; each pass is a separate part."""
     forward, backward = "e" + "nqraongsd" * 3 + "h", "H" + "DSGNOaRQ" * 3 + "E"
     sequence = forward + backward
     numbers = np.array([ord(letter) for letter in sequence], np.int64)

@@ -123,7 +123,7 @@ def test_work_launched_in_an_annotation_has_a_node_but_no_operator():
 
 
 def test_work_without_a_call_belongs_to_the_operator_with_its_external_id():
-    """If a kernel's launch was not recorded, its external id gives its operator; without an id, it has none."""
+    """A kernel without a recorded launch belongs to the operator with its external id; without an id, to no operator."""
     builder = (
         TraceBuilder()
         .operator("aten::mm", start_us=0, duration_us=10, args={"External id": 7})

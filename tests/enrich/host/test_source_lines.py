@@ -94,7 +94,7 @@ def test_without_stacks_no_event_has_a_line() -> None:
 @settings(max_examples=60)
 @given(ranges)
 def test_line_times_cover_what_the_threads_recorded(items: list[tuple[int, int, int, str]]) -> None:
-    """Even if ranges overlap partially, each recorded microsecond of a thread has the line of a range that contains it."""
+    """Even if ranges overlap partially, each recorded µs of a thread is assigned to the line of a range that contains it."""
     builder = TraceBuilder().python("main.py(1): main", start_us=0, duration_us=1, thread=3)
     for thread, start, length, name in items:
         add = builder.operator if "::" in name else builder.runtime if name == "cudaFree" else builder.python

@@ -213,7 +213,7 @@ def test_denoising_steps_that_nothing_tells_apart_are_reported() -> None:
 
 
 def test_versions_of_engines_without_names_have_functions() -> None:
-    """Old vLLM versions name no steps, but each call of `execute_model` is a step.
+    """Old vLLM versions do not mark steps by name; instead, each call of `execute_model` counts as a step.
 
     The kind of a step with 3 tokens is unknown, because it may be prefill or decode.
     """

@@ -88,7 +88,7 @@ def added_names_are_removed() -> Iterator[None]:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_a_name_says_kind_requests_and_tokens(name: str) -> None:
-    """Each form of a name gives engine, kind, requests and tokens; values that the name does not contain are None."""
+    """Engine, kind, requests and tokens are read from each form of a name; values that the name lacks are None."""
     step = said(name)
     assert (
         step.rule.engine,

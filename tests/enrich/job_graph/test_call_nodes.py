@@ -56,7 +56,7 @@ def test_a_receive_runs_beside_the_thread_that_requested_it() -> None:
 
 
 def test_a_receive_that_is_awaited_at_once_takes_all_of_its_time() -> None:
-    """If the thread waits at once, the binding edge into the receive's end leads from the receive's start."""
+    """If a thread requests a receive and waits for it at once, the receive's start determines when the receive ends."""
     builder = (
         TraceBuilder()
         .step(1, 0, STEP_US)
@@ -69,7 +69,7 @@ def test_a_receive_that_is_awaited_at_once_takes_all_of_its_time() -> None:
 
 
 def test_a_thread_waits_for_the_end_of_a_receive() -> None:
-    """The thread is idle from 25 to 62 µs; it continues because the receive ends at 60 µs."""
+    """The thread is idle from 25 to 62 µs, because it waits for the receive, which ends at 60 µs."""
     result = of_step(with_receive())
     activity = result.graph.activities.with_row_index("row").filter(start_ns=result.graph.window_start_ns + 62_000)
     nodes = result.graph.nodes.with_row_index("node").filter("is_start", activity=activity["row"][0])

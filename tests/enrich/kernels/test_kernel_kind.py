@@ -243,7 +243,7 @@ def test_other_kernels_compute(name: str) -> None:
     ],
 )
 def test_copies_written_as_kernels_are_memory(name: str) -> None:
-    """ROCm copies data with kernels, and old files record copies as kernels; all of these are memory."""
+    """ROCm copies data with kernels, and old files record copies as kernels; all these kernels have the kind MEMORY."""
     assert kind_of_name(name) is MEMORY
 
 
@@ -284,7 +284,7 @@ def test_only_the_beginning_of_a_name_is_classified(part: str) -> None:
 
 
 def test_the_event_kind_decides_before_the_name() -> None:
-    """Copies and memsets are memory, whatever their names; a kernel named Memcpy is memory too."""
+    """Copies and memsets with any name are classified as memory, and so is a kernel named Memcpy."""
     trace = (
         TraceBuilder()
         .copy("ncclMemcpy", start_us=0, duration_us=1)
@@ -373,7 +373,7 @@ def test_a_file_of_rules(tmp_path, monkeypatch, ending: str) -> None:
         ("{", "is not valid JSON"),
         ("[]", "has no list `rules`"),
         ('{"rules": [3]}', "has no list `rules`"),
-        ('{"rules": [{"kind": "memory"}]}', "rule 1: a rule needs a pattern"),
+        ('{"rules": [{"kind": "memory"}]}', "rule 1: the pattern of a rule must be"),
         ('{"rules": [{"pattern": "(", "kind": "memory"}]}', "rule 1: '(' is not a regular expression"),
         ('{"rules": [{"pattern": "a", "kind": "memory"}, {"pattern": "a"}]}', "rule 2: '' is not a kind of kernel"),
     ],
@@ -403,7 +403,7 @@ def test_a_missing_file_of_rules_is_an_error(tmp_path, monkeypatch) -> None:
     ("pattern", "kind", "part"),
     [
         ("(", "memory", "is not a regular expression"),
-        ("", "memory", "needs a pattern"),
+        ("", "memory", "must be a string that is not empty"),
         ("a", "network", "not a kind of"),
     ],
 )

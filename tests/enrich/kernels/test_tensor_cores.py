@@ -161,7 +161,7 @@ def test_every_rule_has_a_reason_and_all_are_in_force() -> None:
 
 
 def test_kernels_are_in_file_order_and_null_if_unknown() -> None:
-    """A copy has no row. The plugin returns false instead of null, and does not recognise Hopper's nvjet."""
+    """A copy has no row. The TensorBoard plugin returns false instead of null, and does not know Hopper's nvjet."""
     builder = TraceBuilder()
     for name in ("nvjet_tst_64x8", "triton_tem_fused_mm_0", "relu", "volta_h884gemm"):
         builder.kernel(name, start_us=0, duration_us=1)
@@ -232,7 +232,7 @@ def test_communication_kernels_are_not_on_tensor_cores() -> None:
     ("pattern", "cores", "message"),
     [
         ("(", "tensor", "not a regular expression"),
-        ("", "tensor", "must not be empty"),
+        ("", "tensor", "must be a string that is not empty"),
         ("gemm", "quantum", "not one of: tensor, ordinary, unknown"),
         ("gemm", ["tensor"], "not one of: tensor, ordinary, unknown"),
     ],

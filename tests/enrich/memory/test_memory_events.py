@@ -25,7 +25,7 @@ def with_memory(builder: TraceBuilder, thread: int, time_us: int, **args: int) -
 @pytest.mark.slow
 @given(ranges, event_times)
 def test_the_innermost_node_has_begun_last_and_not_ended(calls, times) -> None:
-    """The node of a memory event is the open range of its thread that began last.
+    """The node of a memory event is the range that began last among those still open on its thread.
 
     If several open ranges share the latest start, the node is the shortest of them. The ranges are random.
     """

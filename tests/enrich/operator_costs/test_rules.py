@@ -326,7 +326,7 @@ def test_parameters_of_a_kernel_are_not_element_types() -> None:
 
 
 def test_all_lists_are_read_and_the_first_is_written() -> None:
-    """`a += b` on lists reads two lists and writes one; `a *= 2` reads one and writes one."""
+    """`a += b` on lists reads two lists and writes one; `a *= 2` reads one list and writes one."""
     kernels = ("multi_tensor_apply_kernel<ListMetadata<1>, BinaryOp<float, 1>, float>",)
     lists = [[[2, 8], [2, 8]], [[2, 8], [2, 8]], []]
     assert (
@@ -352,7 +352,7 @@ def test_what_the_compiler_recorded_comes_first() -> None:
 
 
 def test_attention_over_a_cache_needs_the_sums_of_the_step() -> None:
-    """From the sums over requests in a vLLM step's name, the rule computes the same counts as TraceLens."""
+    """The name of a vLLM step has sums over its requests; from them, the rule computes the same counts as TraceLens."""
     step = "execute_8192_context_9(sq8155sk8430sqsq7475785sqsk7671310)_generation_37(sq37sk34489sqsq37sqsk34489)"
     dims = [[8192, 64, 64], [8192, 8, 64], [8192, 8, 64], [8192, 64, 64], [], [], [], [0]]
     types = [BF16] * 4 + [""] * 3 + [BF16]

@@ -62,7 +62,7 @@ def test_kinds_have_the_names_of_the_enum() -> None:
 
 
 def test_a_table_without_rows_has_no_file(tmp_path) -> None:
-    """A table without rows usually has no file and reads back empty; `events`, `tracks` and `strings` have a file."""
+    """A table without rows usually has no file and reads back empty; `events`, `tracks` and `strings` always have files."""
     holotrace.write_store(TraceBuilder().kernel("gemm", start_us=0, duration_us=1).build(), tmp_path / "job.store")
     file_names = {path.stem for path in (tmp_path / "job.store" / "rank=0").glob("*.parquet")}
     assert {"events", "tracks", "strings", "kernels"} <= file_names

@@ -25,7 +25,7 @@ test("in a narrow figure, names are cut between letters, and titles wrap accordi
   assert.deepEqual(textsAt(60 + 9 * 7.2 + 1), ["f&lt;int&gt;_…", "one<br>two<br>three<br>four", "centred"]);
 });
 
-test("names with wide letters are cut earlier", () => {
+test("names with wide letters are cut after fewer letters", () => {
   const annotations = ["bmm_MxE4m3_MxE2m1", "sgl_fill_list_tile"].map((text) => ({ text, xanchor: "left", yref: "y" }));
   const notes = fittedNotes({ yaxis: { showticklabels: false }, annotations }, 60 + 18 * 7.2 + 1);
   assert.deepEqual(notes?.map(({ text }) => text), ["bmm_MxE4m3_Mx…", "sgl_fill_list_tile"]);

@@ -121,7 +121,7 @@ test("pinned rows can be reordered among themselves, even across ranks", () => {
   assert.deepEqual(state.pinned, ["0.1", "5.2"]);
 });
 
-test("going to an event shows its row", () => {
+test("jumping to an event in a hidden row shows the row", () => {
   const [state, rank] = [new RowState("hide.0.2~find.thread"), rankOf(0)];
   state.reveal(rank, rank.rows[2]);
   assert.deepEqual(shown(state, rank), [0, 1, 2, 3]);

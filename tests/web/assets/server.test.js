@@ -1,4 +1,4 @@
-// Decodes answers of the server.
+// Tests of decoding the server's answers.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";

@@ -129,7 +129,7 @@ def run_called(session: Session, name: str, real_traces: Path) -> str:
 @contextmanager
 def chromium() -> Iterator[Browser]:
     """Start Chromium; skip the test if Chromium or its driver is missing."""
-    driver = pytest.importorskip("playwright.sync_api", reason="no playwright: pip install --group browser")
+    driver = pytest.importorskip("playwright.sync_api", reason="playwright is missing: pip install --group browser")
     path = chromium_path()
     if path is None:
         pytest.skip(MISSING)

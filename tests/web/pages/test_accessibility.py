@@ -14,7 +14,7 @@ import pytest
 
 pytest.importorskip("dash")
 pytest.importorskip("waitress")
-pytest.importorskip("axe_playwright_python", reason="no axe: pip install --group browser")
+pytest.importorskip("axe_playwright_python", reason="axe-playwright-python is missing: pip install --group browser")
 
 import holotrace
 from browsing import PATIENCE_MS, Visit, go_to, serving, value_of, visit
@@ -121,7 +121,7 @@ def test_axe_finds_nothing_serious_on_any_page(served, browser, name, pages) -> 
 
 
 def test_axe_finds_nothing_serious_in_the_parts_of_the_timeline(served, browser) -> None:
-    """The totals and flame graph of an area, the answer to a query, and the list of rows have no serious faults."""
+    """An area's totals and flame graph, a query's answer, and the list of rows have no serious accessibility faults."""
     pytest.importorskip("duckdb", reason="the extra `sql` is not installed")
     session, url = served
     run = next(known.id for known in session.runs if known.name == "two_rank_128")
@@ -145,7 +145,7 @@ def test_axe_finds_nothing_serious_in_the_parts_of_the_timeline(served, browser)
 
 @pytest.mark.parametrize(("scheme", "width"), [("light", 1440), ("dark", 390)])
 def test_axe_finds_nothing_serious_in_a_report(browser, tmp_path, scheme: str, width: int) -> None:
-    """A report with names of several hundred letters has no serious faults when all its sections are expanded."""
+    """A report with very long names has no serious accessibility faults when all its sections are expanded."""
     holotrace.report(holotrace.open_trace(RECORDINGS["two_rank_128"]), tmp_path / "report.html")
     with visit(browser, (tmp_path / "report.html").as_uri(), bypass_csp=True, color_scheme=scheme) as seen:
         seen.page.evaluate(

@@ -118,7 +118,7 @@ def test_a_search_narrows_the_table_and_stays_in_the_address(small, browser) -> 
 def test_the_address_with_the_token_opens_the_pages(browser, tmp_path, begins) -> None:
     """An address with the token works if it is typed, opened by the file of `--open`, or linked on another site.
 
-    The address bar then shows the address without the token.
+    Once the page is open, the address bar no longer shows the token.
     """
     gpu_job().write(tmp_path / "job")
     with bound_server(Session([tmp_path / "job"], cache=False), Address(port=0)) as server:

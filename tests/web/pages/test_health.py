@@ -24,10 +24,10 @@ BROKEN = FileHealth(path="rank2.json", rank=2, rank_origin="file name", error="e
     ("files", "said"),
     [
         ((CLEAN,), "The file is clean: 1,500 events, all read as written."),
-        ((CLEAN, CLEAN), "All 2 files are clean: 3,000 events, all read as written."),
+        ((CLEAN, CLEAN), "The 2 files are clean: 3,000 events, all read as written."),
         ((CLEAN, DAMAGED, BROKEN), "3 files: 1 unreadable, 1 with losses, 1 clean; 3,000 events."),
     ],
 )
 def test_the_answer_counts_the_files_in_each_state(files, said) -> None:
-    """If all files are clean, no states are listed; otherwise the worst state comes first."""
+    """If all files are clean, the answer says only that; otherwise it lists the states, the worst one first."""
     assert answer(files) == said

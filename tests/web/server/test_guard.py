@@ -173,7 +173,7 @@ def test_the_token_does_not_replace_the_other_checks() -> None:
 
 
 def test_every_answer_has_the_security_headers() -> None:
-    """Pages and refusals have our security headers, which override those of the application."""
+    """Pages and refusals have the guard's security headers, which override those of the guarded application."""
     for host in ("127.0.0.1", "evil.example"):
         _, headers, _ = ask(guarded(), HTTP_HOST=host)
         assert headers["X-Content-Type-Options"] == "nosniff"

@@ -114,7 +114,7 @@ def test_an_invalid_referer_leads_to_the_first_page_or_to_the_shell(client, addr
 
 
 def test_the_first_page_has_the_last_colour_scheme(client) -> None:
-    """The cookie sets the colours of the layout: `dark` makes it dark, and any other value light."""
+    """The cookie sets the colours of the layout: `dark` makes the layout dark, and any other value makes it light."""
     run = client.session.runs[0].id
     for cookie, scheme in (("dark", "dark"), ("<script>", "light")):
         client.part(f"?view=idle_time&run={run}", "idle_time", scheme)

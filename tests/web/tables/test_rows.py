@@ -105,7 +105,7 @@ def test_an_answer_has_a_limited_number_of_rows() -> None:
 
 
 def test_a_search_is_plain_text() -> None:
-    """Searching for `(` or markup finds names with that text, because a search is not a regular expression."""
+    """A search text is not a regular expression: `(` or markup finds the names that contain it."""
     assert rows_of().chosen(MARKUP)["name"].to_list() == [MARKUP]
     assert rows_of().chosen("gem").height == 2
     assert rows_of().chosen("(").height == 1

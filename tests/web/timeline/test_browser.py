@@ -64,7 +64,7 @@ def test_keys_move_through_time(url, browser) -> None:
 
 @pytest.mark.slow
 def test_ranks_of_two_hosts_are_on_one_clock(tmp_path, browser) -> None:
-    """The clocks of two hosts are up to 50 ms apart; on the timeline, their last collective ends at the same time.
+    """The clocks of two hosts differ by up to 50 ms, but on the timeline, both end the last collective simultaneously.
 
     The headings name the hosts and show how uncertain each corrected clock is.
     """

@@ -34,7 +34,7 @@ def test_annotations_are_above_python_frames() -> None:
 
 
 def test_events_around_an_event_are_sorted_from_the_innermost() -> None:
-    """The events around an operator are listed from innermost to outermost, although the order of lanes differs."""
+    """The events around an operator are listed from innermost to outermost, whatever the order of their lanes."""
     builder = TraceBuilder().step(1, 0, 100).python("main", start_us=10, duration_us=80)
     builder.python("forward", start_us=20, duration_us=60).annotation("layer", start_us=30, duration_us=20)
     builder.operator("aten::mm", start_us=35, duration_us=5)

@@ -104,7 +104,7 @@ def test_the_path_of_a_step() -> None:
 
 
 def test_the_path_equals_that_of_the_analysis() -> None:
-    """The times equal those of `holotrace.critical_path`; zoomed out, segments are merged but still counted."""
+    """The times equal those of `holotrace.critical_path`; when zoomed out, each merged segment still counts."""
     trace = gpu_job().build()
     near, far = (path_of(trace, Window(0, 200_000, pixels)) for pixels in (2_000, 1))
     table = critical_path(trace).per_class.filter(pl.col("rank") == 0)

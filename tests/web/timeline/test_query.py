@@ -26,7 +26,7 @@ WINDOWS = st.builds(
 
 
 def touches(event: Event, window: Window) -> bool:
-    """Return whether an event touches a window; an event of length 0 may also lie at the window's start."""
+    """Return whether an event touches a window; an event of length 0 at the window's start also does."""
     start, end = event
     return start < window.end and (end > window.start or start == end == window.start)
 
@@ -58,7 +58,7 @@ def assert_shows(lanes: list[list[Event]], window: Window, shown: Slices) -> Non
 @given(LANES, WINDOWS)
 @example([[(0, 16), (16, 16)]], Window(0, 17, 1))
 def test_long_events_are_exact_and_merged_ones_keep_the_busy_time(lanes: list[list[Event]], window: Window) -> None:
-    """Events at least one pixel wide are unchanged; narrower ones are merged, which keeps their count and busy time."""
+    """Events at least one pixel wide are unchanged; merging narrower ones preserves their count and busy time."""
     assert_shows(lanes, window, visible(index_of(lanes), [0], window))
 
 

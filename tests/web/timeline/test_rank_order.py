@@ -31,7 +31,7 @@ def result(**columns: Sequence[object]) -> Stragglers:
 def test_the_late_rank_and_the_median_come_first() -> None:
     """Rank 2, which causes most waiting, comes first, followed by the typical rank 3.
 
-    Rank 3 has the median wait of ranks 0, 1 and 3, which cause no waiting.
+    Ranks 0, 1 and 3 cause no waiting; of these three, rank 3 has the median wait.
     """
     order = rank_order(
         result(

@@ -250,7 +250,7 @@ def test_the_flame_graph_of_an_area(asking) -> None:
 
 
 def test_a_query_is_answered_by_post(asking) -> None:
-    """A POST query gets its rows, or status 400 with the reason; GET runs no query, because a link could send it."""
+    """A POST query gets its rows, or status 400 with the reason; GET runs no query, so that no link can run one."""
     pytest.importorskip("duckdb", reason="the extra `sql` is not installed")
     assert asking.post("sql", query="SELECT rank, name FROM kernels ORDER BY rank").json["rows"] == [
         ["0", SCRIPT],
@@ -276,7 +276,7 @@ def test_the_critical_path(asking) -> None:
 
 
 def test_findings(asking) -> None:
-    """Two ranks with equal times have no findings of idling or waiting; other findings lie within the recording."""
+    """The job has no findings about idle time or waiting; its advice lies within the recording."""
     assert asking.json("findings", kind="idle") == []
     assert asking.json("findings", kind="waiting", among="0-1") == []
     assert all(0 <= finding["start"] <= 350_000 for finding in asking.json("findings", kind="advice"))
@@ -303,7 +303,7 @@ def test_several_ranks_are_one_file_on_one_clock(asking) -> None:
 
 
 def test_the_last_merged_files_are_kept(tmp_path) -> None:
-    """Two merged files are kept; a third replaces the least recently used one; all are deleted in the end."""
+    """Two merged files are kept; a third replaces the least recently used one; all are deleted with `files`."""
     job().write(tmp_path)
     trace = holotrace.open_trace(tmp_path, cache=False)
     files = MergedFiles()

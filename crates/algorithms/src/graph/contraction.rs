@@ -23,7 +23,7 @@ pub struct Contracted {
 }
 
 impl Edges<'_> {
-    /// Remove nodes that need not be kept, unless removing a node would increase the number of edges. The longest paths
+    /// Remove each node that need not be kept if its removal does not increase the number of edges. The longest paths
     /// between kept nodes keep their length.
     ///
     /// A node with i incoming and o outgoing edges is removed only if i·o ≤ i + o, because up to i·o edges replace its

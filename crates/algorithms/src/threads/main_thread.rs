@@ -47,8 +47,8 @@ impl ThreadEdges {
 /// How other threads work for the main thread.
 ///
 /// The starts and ends of the main thread's ranges divide its time into segments. A pause of another lane is a gap
-/// between its ranges during which a segment ends, or the time after its last range. The edges along a lane treat the
-/// time between two pauses as uninterrupted work.
+/// between its ranges during which a segment ends, or the time after its last range. A lane is assumed to work without
+/// interruption between two pauses.
 pub struct HandOvers<'a> {
     ranges: Ranges<'a>,
     points: Points<'a>,
@@ -72,7 +72,7 @@ impl<'a> HandOvers<'a> {
     /// - in a call into the runtime: that of no lane,
     /// - in any other range: that of the lanes in `works_inside`.
     ///
-    /// A lane is busy in its ranges. A lane in `works_inside` is also busy in the gaps that are not pauses.
+    /// A lane is busy in its ranges. A lane in `works_inside` is also busy between its ranges, except in pauses.
     ///
     /// # Errors
     ///

@@ -11,7 +11,7 @@ pub use points::{sorted_points, SortedPoints};
 /// Marks an activity without a lane, a gap without a range, and a range without a parent.
 const NONE: i64 = -1;
 
-/// Ranges on threads, and other activities.
+/// Time ranges on threads, and activities that are not on a thread.
 #[derive(Debug, Clone, Copy)]
 pub struct Ranges<'a> {
     /// The lane of each range: its thread, or a separate lane; -1 for activities that are not on a thread.
@@ -22,7 +22,7 @@ pub struct Ranges<'a> {
     pub parent: &'a [i64],
     /// When each range starts.
     pub start: &'a [i64],
-    /// Whether the thread waits in the range.
+    /// Whether the thread waits during the range.
     pub is_waiting: &'a [bool],
     /// Whether the range is a call into the runtime of a device. In such a call, a thread never waits for the work of
     /// another thread.

@@ -39,7 +39,7 @@ impl Buffer {
         self.length = self.length.min(length);
     }
 
-    /// Remove all bytes, and release memory beyond `most` bytes.
+    /// Remove all bytes; keep at most `most` bytes of memory for reuse.
     pub(crate) fn clear(&mut self, most: usize) {
         self.length = 0;
         self.all.truncate(most);

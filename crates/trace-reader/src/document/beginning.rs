@@ -229,8 +229,8 @@ fn beginning_of_object(
     }
 }
 
-/// Find the events after damage, in the next list with the key `traceEvents`. With `by_phase`, they begin
-/// earlier if an object before that list is almost certainly an event.
+/// Find where the events begin after damage: at the next list with the key `traceEvents` or, with `by_phase`, at
+/// an object before that list that is almost certainly an event.
 fn events_after_damage(
     head: Head<'_>,
     from: usize,
@@ -290,7 +290,7 @@ mod tests {
         }
     }
 
-    /// A PDF file, a list of lists, an object without events and blank text are not traces.
+    /// A PDF file, a list of lists, blank text and an object without events are not traces.
     #[test]
     fn something_else() {
         assert!(matches!(beginning(b"%PDF-1.4").0, Beginning::SomethingElse(_)));

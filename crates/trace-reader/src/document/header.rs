@@ -146,8 +146,8 @@ pub(crate) fn entry(
     Ok(Entry::Value(key.into_owned(), at))
 }
 
-/// Whether a value contains events but is not valid JSON. The end of such a value is damaged, so its text runs on into
-/// the events.
+/// Whether a value is not valid JSON and contains events. If so, the end of the value is damaged, and its text was read
+/// on into the events behind it.
 fn reaches_over_events(value: &[u8]) -> bool {
     scan::holds_list_or_event(value) && expect_json(value) == Err(Unfit::Broken)
 }

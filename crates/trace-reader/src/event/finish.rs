@@ -205,7 +205,7 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// Types of values that a column stores without conversion.
+/// A type whose values are stored in a column without conversion.
 trait Store: Copy {
     fn store(self, values: &mut Values, row: usize);
 }

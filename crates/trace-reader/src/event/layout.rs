@@ -11,9 +11,9 @@ use crate::json::Raw;
 /// Limit on the number of steps in a tree. A tree reaches it only if the events have no common layout; more steps would
 /// not help then.
 const MOST_STEPS: usize = 1 << 10;
-/// Limit on the number of alternative steps after one step; each alternative costs a comparison.
+/// Limit on the number of steps that can follow one step; to find the next step, the reader compares each of them.
 const MOST_NEXT: usize = 12;
-/// Number of bytes of a step to compare at once; few steps are longer.
+/// Number of bytes at the beginning of a step that are compared at once; few steps have more bytes.
 const HEAD_BYTES: usize = 32;
 /// Number of kinds of objects that can be nested in an event.
 const INNER_KINDS: usize = 3;
@@ -45,7 +45,8 @@ struct Step<'a, M> {
     first_next: u16,
     /// The step to try next if this one does not match; both can follow the same previous step.
     sibling: u16,
-    /// For each kind of object that can be nested after this step, the number of the root step of that object's layout.
+    /// One entry for each kind of object that can be nested after this step: the number of the root step of that kind's
+    /// layout, or [`LOST`] if no such object has been read after this step.
     inner: [u16; INNER_KINDS],
 }
 
@@ -225,7 +226,7 @@ mod tests {
         assert_eq!(walk(&mut layout, &[&other]), 1);
     }
 
-    /// The number of stored steps is bounded; layouts that do not fit stay unknown.
+    /// At most [`MOST_STEPS`] steps are stored; the layout does not learn any further steps.
     #[test]
     fn stored_steps_are_bounded() {
         let mut layout = Layout::new(0);
@@ -239,7 +240,7 @@ mod tests {
         assert_eq!(walk(&mut layout, &["}"]), 0);
     }
 
-    /// Objects of different kinds nested at the same step have separate layouts.
+    /// Nested objects of different kinds that begin after the same step have separate layouts.
     #[test]
     fn nested_objects() {
         let mut layout = Layout::new(0);

@@ -7,7 +7,7 @@ use crate::health::{Fault, Lost};
 use crate::json::scan;
 use crate::json::{Broken, Cursor, Quotes};
 
-/// The text that may come next between the events.
+/// What may come next in the list of events.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Next {
     /// The list has just begun; an event or the end of the list may follow.

@@ -72,7 +72,7 @@ fn exponent(text: &[u8]) -> Option<i32> {
     std::str::from_utf8(text).ok()?.parse().ok()
 }
 
-/// Return two values: the digits as one number that ignores the point; the number of digits after the point.
+/// Return two values: the number that the digits form without the point; how many digits follow the point.
 fn mantissa(digits: &[u8]) -> Option<(i128, i32)> {
     let (mut value, mut places, mut seen, mut after_point) = (0_i128, 0, 0, false);
     for &byte in digits {

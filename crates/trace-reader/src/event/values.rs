@@ -159,7 +159,7 @@ fn json_value(value: Raw<'_>) -> (String, Blemishes) {
     let (text, blemishes) = without_unescaping(value.bytes);
     let blemishes = Blemishes {
         control_character: false,
-        // A bare word was already reported when it was read.
+        // A bare word that is not JSON, such as `NaN`, was already reported when it was read.
         broken_value: unfit == Some(Unfit::Broken) && value.is_composite(),
         deep_value: unfit == Some(Unfit::Deep),
         ..blemishes

@@ -2,8 +2,8 @@
 
 use std::io::{self, BufRead, Read};
 
-/// Number of recent bytes to keep, so that the reader can go back: if a stream is cut off, its decoder has already read
-/// part of the next stream when it notices the cut.
+/// Number of recent bytes to keep, so that the reader can go back: when a decoder notices that its stream is cut off,
+/// it has already read part of the next stream.
 const RECENT_BYTES: usize = 1 << 18;
 
 /// Wraps a reader, to peek at its next bytes and to go back.

@@ -10,7 +10,8 @@ use super::scan::begins_event;
 use super::validity::is_valid;
 use super::value::{Raw, Shape};
 
-/// The reason why the text at the cursor cannot be read. Stored in 64 bits for the same reason as [`Shape`].
+/// The reason why the text at the cursor cannot be read. Stored in 64 bits, like [`Shape`], so that a result that
+/// contains it can be copied word by word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u64)]
 pub(crate) enum Broken {
@@ -134,7 +135,7 @@ impl<'a> Cursor<'a> {
         Some(&rest[..length])
     }
 
-    /// Read a word, up to the next separator or space; returns the word and the sum of its bytes' [`ODDITY`] values.
+    /// Read up to the next separator or space. Return the word, and the sum of the [`ODDITY`] values of its bytes.
     #[inline]
     fn word(&mut self) -> Result<(&'a [u8], usize), Broken> {
         let rest = &self.bytes[self.at..];

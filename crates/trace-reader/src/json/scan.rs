@@ -107,7 +107,7 @@ fn follows_object(text: &[u8], at: usize) -> bool {
 mod tests {
     use super::*;
 
-    /// The text is cut before the last event whose first key is not cut off; spaces around the key do not matter.
+    /// The text is cut before the last event whose first key is complete; spaces around the key do not matter.
     #[test]
     fn cuts_before_events() {
         let text = br#"{"ph": "X", "args": {"a": 1}}, {"ph":"X","args":{"b": 2}} ,

@@ -2,15 +2,15 @@
 
 use std::borrow::Cow;
 
-/// The faults of a text that was decoded leniently.
+/// The faults found in a text while it was decoded leniently.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Blemishes {
     pub(crate) bad_escape: bool,
     pub(crate) invalid_utf8: bool,
     pub(crate) control_character: bool,
-    /// The text was a value other than a string, and is not valid JSON.
+    /// The text comes from a non-string value that is not valid JSON.
     pub(crate) broken_value: bool,
-    /// The text was a value other than a string, and is nested too deeply for other JSON parsers.
+    /// The text comes from a non-string value that is nested too deeply for other JSON parsers.
     pub(crate) deep_value: bool,
 }
 
@@ -30,7 +30,7 @@ impl Blemishes {
     }
 }
 
-/// The text that a JSON string encodes, and its faults.
+/// Decode a JSON string; return its text and its faults.
 pub(crate) fn decoded(raw: &[u8]) -> (Cow<'_, str>, Blemishes) {
     let (lossy, mut blemishes) = without_unescaping(raw);
     if !raw.contains(&b'\\') {

@@ -1,4 +1,4 @@
-//! A value as a slice of the text, and its shape.
+//! A JSON value: its bytes in the text, and its kind.
 
 /// The kind of a value. Stored in 64 bits, so that a [`Raw`] can be copied word by word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -14,7 +14,7 @@ pub(crate) enum Shape {
     Composite,
 }
 
-/// A value as a slice of the text.
+/// A JSON value: its bytes in the text, and its kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Raw<'a> {
     pub(crate) bytes: &'a [u8],

@@ -171,7 +171,7 @@ impl Rows {
         Self { table, columns, committed: 0 }
     }
 
-    /// Return a column, and the index of the open row.
+    /// Return a column, and the index of the row that is open for writing.
     #[inline]
     pub(crate) fn column(&mut self, column: u8) -> (&mut Values, usize) {
         (&mut self.columns[usize::from(column)], self.committed)
@@ -235,7 +235,7 @@ mod tests {
         assert_eq!(finished(Sparse::default(), 2), [None, None]);
     }
 
-    /// Discarding a row adds no null, and keeps the nulls in earlier rows.
+    /// A discarded row leaves no null behind, and does not change the nulls of earlier rows.
     #[test]
     fn discarded_rows() {
         let mut column = Sparse::default();

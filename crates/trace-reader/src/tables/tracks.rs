@@ -6,7 +6,7 @@ use rustc_hash::{FxBuildHasher, FxHashMap};
 use crate::json::{Blemishes, Raw};
 use crate::tables::interner::ChunkInterner;
 
-/// A pid or tid: a number or, if it is a text, the text's number in an interner.
+/// A pid or tid: a number or, if it is text, the number of this text in an interner.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub(crate) enum Lane {
     #[default]
@@ -30,7 +30,7 @@ impl Lane {
         }
     }
 
-    /// Convert a pid or tid to a lane; if it is a text, also return the faults found in the text.
+    /// Convert a pid or tid to a lane; if it is text, also return the faults found in this text.
     fn of<'a>(raw: Option<Raw<'a>>, strings: &mut ChunkInterner<'a>) -> (Self, Blemishes) {
         let Some(raw) = raw.filter(|raw| !raw.is_null()) else {
             return (Self::Missing, Blemishes::default());

@@ -82,7 +82,7 @@ class MemoryAnalysis:
         return peak
 
     def plot_memory_timeline(self, save_graph: bool = False) -> pd.DataFrame:  # noqa: FBT001, FBT002 -- HTA's
-        """Show the stacked categories in GiB over time in ms, and return the frame.
+        """Plot the memory of each category, stacked, in GiB over time in ms; show the plot and return the frame.
 
         Args:
             save_graph: also write `images/memory_plot.html` in the current folder; replaces an existing file.
@@ -130,7 +130,7 @@ def _read(path: str) -> tuple[_Numbers, _Numbers, _Numbers]:
 
 
 def _timeline(times: _Numbers, sizes: _Numbers, categories: _Numbers) -> dict[str, _Numbers]:
-    """Add up the changes of each category, keeping the state after each distinct time."""
+    """Add up the changes of each category; return the sums after the last change at each distinct time."""
     ends = np.flatnonzero(np.append(np.diff(times) != 0, np.ones(min(1, len(times)), np.bool_)))
     recorded = times[times >= 0]
     change_times = np.where(times < 0, recorded.min() if len(recorded) else 0, times)[ends]

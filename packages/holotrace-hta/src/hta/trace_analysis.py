@@ -104,9 +104,9 @@ class TraceAnalysis(PluginViews):
     ) -> tuple[pd.DataFrame, pd.DataFrame]:
         """Return the time of each kind of work over all ranks, and statistics of each rank's kernels.
 
-        If a rank has more than `num_kernels` kernels of a kind, only those with the longest total time keep their own rows:
-        enough to cover `duration_ratio` of the kind's time, but at most `num_kernels`. The remaining kernels are merged
-        into one row, `others`.
+        If a rank has more than `num_kernels` kernels of a kind, only the kernels with the longest total time have their
+        own rows: as many as are needed to cover `duration_ratio` of the kind's time, but at most `num_kernels`. The
+        remaining kernels are merged into one row, `others`.
 
         Returns:
             First frame: kernel_type, sum, percentage (one decimal); longest first. `sum` is the time during which
@@ -362,9 +362,9 @@ class TraceAnalysis(PluginViews):
     ) -> pd.DataFrame:
         """Return statistics of each rank's user annotations on the GPU or on the CPU.
 
-        If a rank has more than `num_kernels` names, only those with the longest total time keep their own rows: enough to cover
-        `duration_ratio` of the time, but at most `num_kernels`, plus the names that match `allowlist_patterns`. The
-        remaining names are merged into one row, `others`.
+        If a rank has more than `num_kernels` names, only the names with the longest total time have their own rows: as
+        many as are needed to cover `duration_ratio` of the time, but at most `num_kernels`, plus the names that match
+        `allowlist_patterns`. The remaining names are merged into one row, `others`.
 
         Returns:
             name, sum (us), max (us), min (us), stddev, mean (us), rank: statistics over individual ranges,

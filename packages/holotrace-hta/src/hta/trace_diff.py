@@ -91,7 +91,7 @@ class LabeledTrace:
 
     @property
     def iteration_df(self) -> pd.DataFrame:
-        """The names of the steps: symbol, id and iteration."""
+        """One row per step: its name (`symbol`), the symbol id of its name (`id`), and its number (`iteration`)."""
         names = self.s_map[self.s_map.index.str.match(r"ProfilerStep#\d+$")]
         numbers = [int(name.removeprefix("ProfilerStep#")) for name in names.index]
         return pd.DataFrame({"symbol": names.index, "id": names.to_numpy(), "iteration": numbers})

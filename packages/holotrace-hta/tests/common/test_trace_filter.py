@@ -99,7 +99,7 @@ def test_names_may_be_texts() -> None:
     ],
 )
 def test_an_option_without_meaning_is_an_error(make) -> None:
-    """A reversed range, an invalid pattern, a non-filter and a missing symbol table raise errors."""
+    """A reversed range, an invalid pattern, a missing symbol table, or an object that is no filter raises an error."""
     with pytest.raises(InvalidOptionError):
         make()
 

@@ -76,7 +76,7 @@ NOT_OFFERED_OR_ELSEWHERE = {
 """Calls that this test omits, and why: other tests make them, or no test can."""
 
 WITH_UNKNOWN_RANK_OR_STEP = ("compare_traces.bad_rank", "compare_traces.bad_iter")
-"""Calls with a rank or step that the trace lacks; the error lists the existing ones."""
+"""Calls with a rank or step that the trace lacks; the error lists the ranks or steps that exist."""
 
 Job = tuple[TraceAnalysis, list[int], Path]
 """The analyzer, the ranks to pass to a call, and a folder to write to."""
@@ -309,5 +309,5 @@ def tables_in(answer: object) -> list[pd.DataFrame]:
 
 
 def is_silent(frame: pd.DataFrame) -> bool:
-    """Return whether a frame is empty without a reason."""
+    """Return whether a frame is empty and its `attrs` give no reason for that."""
     return frame.empty and not frame.attrs.get("reason")

@@ -21,7 +21,7 @@ from hta.facade.trace.names import shared_texts, shorten_name
     ],
 )
 def test_a_name_loses_its_brackets(name, short) -> None:
-    """Short names have no brackets, except for copies and names that would become empty."""
+    """Short names have no brackets, except the names of copies and names that would otherwise become empty."""
     assert shorten_name(name) == short
 
 

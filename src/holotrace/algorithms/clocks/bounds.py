@@ -59,7 +59,7 @@ class Slopes(NamedTuple):
 
 @dataclass(frozen=True)
 class ClockBounds:
-    """Bounds on z(t) = o + d·t of each clock; a clock's time t plus z(t) is the reference time.
+    """Bounds on each clock's correction z(t) = o + d·t; t is the time on the clock, and t + z(t) the reference time.
 
     knots      float64 [times]          times, on every clock, for which there are bounds on z
     low, high  float64 [clocks, times]  smallest and largest z of each clock at each knot; infinite if unbounded

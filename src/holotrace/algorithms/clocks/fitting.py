@@ -39,7 +39,9 @@ class FittedClocks(NamedTuple):
     estimate       float64 [clocks, knots]  estimate of z
     slope          float64 [clocks]  slope of the estimate
     is_known       bool [clocks]  whether z is bounded on both sides, without contradiction
-    closure_error  the largest median error between two clocks whose edge closes a cycle; None without a cycle
+    closure_error  If operations connect clocks in a cycle, the difference between two of these clocks is measured
+                   directly, and also follows from the other clocks. This value is the median disagreement of the two
+                   results, for the cycle with the largest median; None without a cycle.
     """
 
     lines: Lines
@@ -78,7 +80,8 @@ class Fit(NamedTuple):
     """The result of `fit`.
 
     clocks             the clocks; if a clock jumped, each of its segments except the first is a separate clock
-    source             int64  for each clock, the number of the original clock; the original clocks come first
+    source             int64  for each of `clocks`, the number of the clock passed to `fit` that it is or is a segment
+                       of; the passed clocks come first, followed by the segments
     clock_of_row       int64  clock of each participant; `DROPPED` if its operation contradicts the others,
                        `UNDECIDED` if the operation may be before or after a jump
     """

@@ -73,7 +73,7 @@ class Participants(NamedTuple):
         return Readings(self.operation, self.clock, self.reading, self.is_together)
 
     def marks(self) -> tuple[Marks, Marks]:
-        """Return the finite starts and the finite ends, from which bounds on the clocks are computed."""
+        """Return the starts and the ends that are finite; the bounds on the clocks are computed from them."""
         starts, ends = np.isfinite(self.start), np.isfinite(self.end)
         return (
             Marks(self.operation[starts], self.clock[starts], self.start[starts]),
@@ -81,7 +81,7 @@ class Participants(NamedTuple):
         )
 
     def on(self, lines: Lines) -> Participants:
-        """Map all times with the lines of their clocks."""
+        """Convert each time with the line of the clock that measured it."""
         start, end, reading = (lines.at(self.clock, time) for time in (self.start, self.end, self.reading))
         return self._replace(start=start, end=end, reading=reading)
 
@@ -265,8 +265,8 @@ class _Pair(NamedTuple):
     def _moved_together(self, begin: int, conflict: int, wrong: list[int]) -> set[int]:
         """Return the operations of `wrong` near the conflict if they show a jump; otherwise an empty set.
 
-        Real wrong matches are at various distances from the line. If all these operations are at about the same
-        distance, the clock jumped, even if other operations after the jump still fit the line.
+        If these operations are matched wrongly, they are at various distances from the line. If they are all at about
+        the same distance, the clock jumped, even if other operations after the jump still fit the line.
         """
         recent = [row for row in wrong if begin < row and abs(row - conflict) <= _NEAR_CONFLICT]
         before = self._without(begin, min(recent, default=begin), wrong)

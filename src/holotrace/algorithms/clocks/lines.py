@@ -2,8 +2,8 @@
 
 A `reading` is the time that a clock shows at the end of an operation. The operations connect the clocks in a graph. In each
 operation, the hub is the participant nearest to the reference clock, and an edge leads from the hub to every other participant.
-Each operation gives an edge two readings, one per clock. The median of their differences changes little if a
-participant ends some operations late.
+Each operation provides two readings for such an edge: one of each clock that the edge connects. The median of their
+differences changes little if a participant ends some operations late.
 """
 
 from __future__ import annotations
@@ -138,7 +138,7 @@ class Adjustment(NamedTuple):
 
     middle         the time relative to which the adjusted lines are expressed
     value, slope   float64 [clocks]  add value + slope · (time - middle) to a time on the clock
-    closure_error  largest median difference on an edge that closes a cycle; None without a cycle
+    closure_error  see `holotrace.algorithms.clocks.fitting.FittedClocks`; None without a cycle
     """
 
     middle: float
@@ -163,8 +163,8 @@ def adjusted(readings: Readings, graph: ClockGraph, reference: int, rate: Float6
 
     Let z_a(t) = v_a + s_a·t, with t relative to `Adjustment.middle`. Take a chunk of n readings of the edge from hub h
     to clock a, with median time t and median difference r. The chunk adds n·(z_a(t) - z_h(t) - r)² to the sum that is
-    minimised. Each clock adds a term that pulls its rate towards 1. The weight of this term is the square of the usual jitter
-    divided by the usual drift. The term matters only in short recordings.
+    minimised. The sum also contains a term for each clock, which pulls the clock's rate towards 1. The weight of this
+    term is the square of the usual jitter divided by the usual drift. The term matters only in short recordings.
     """
     together = readings.is_together | (graph.parent_edge[readings.clock] == graph.edge)
     rows = np.flatnonzero((graph.edge >= 0) & together)

@@ -92,8 +92,8 @@ class Contracted(NamedTuple):
 def contracted(edges: Edges, weight: Int64Array, is_kept: npt.NDArray[np.bool_]) -> Contracted:
     """Remove nodes that need not be kept, unless this adds edges; longest paths between kept nodes keep their lengths.
 
-    A node with i incoming and o outgoing edges is replaced by at most i·o edges, and only if i·o ≤ i + o. Of parallel
-    edges, only the longest is kept.
+    A node with i incoming and o outgoing edges is removed only if i·o ≤ i + o; at most i·o edges replace it. Of
+    parallel edges, only the longest is kept.
 
     Raises:
         ValueError: there is a cycle.
@@ -129,5 +129,5 @@ class Chains(NamedTuple):
 
 
 def chains(edges: Edges, binding: Int64Array, ends: Nodes) -> Chains:
-    """Follow the binding edges back from each of `ends`, in this order, until a chain meets an earlier chain."""
+    """From each of `ends` in turn, follow the binding edges back until they end or meet an earlier chain."""
     return Chains(*_native.chains(edges.source, edges.target, binding, ends))

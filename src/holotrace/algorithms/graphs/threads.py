@@ -92,7 +92,7 @@ def thread_edges(ranges: Ranges, points: Points, main_lane: int, works_inside: _
 
     The main thread waits in a segment if a pause of another lane begins there, and if other lanes are busy for at least
     half of the segment. A lane is busy in its ranges; a lane in `works_inside` is also busy in the gaps that are not
-    pauses. What the main thread does in the segment can change this rule:
+    pauses. If the main thread is in a range during the segment, another rule applies:
 
     - In a range with `is_waiting`, even a short busy time of other lanes is enough.
     - In a call (`is_call`), the main thread does not wait.

@@ -76,7 +76,7 @@ def _around_starts(group: npt.NDArray[np.integer], end: _Int64, nested: Nesting)
 
 
 def _latest_siblings(rows: _Int64, end: _Int64, family: _Int64) -> _Int64:
-    """Return, for each row, the earlier sibling that ends last; rows with equal `family` are siblings.
+    """Return, for each row, which of its earlier siblings ends last; rows with equal `family` are siblings.
 
     The first row of a family has no earlier sibling; its result is arbitrary.
     """

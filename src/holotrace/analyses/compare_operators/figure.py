@@ -23,7 +23,7 @@ _IN_ALL = "Self time of the operators that changed most: on devices, or on the h
 
 
 def plot_compare_operators(result: OperatorComparison, *, theme: Theme = "light") -> go.Figure:
-    """Draw two bars for each of the operators whose self time changed most, with phase and module above the bars.
+    """Draw two bars for each operator whose self time changed most; its phase and module are written above the bars.
 
     The self time of an operator includes the kernels that it launches itself.
 

@@ -36,7 +36,7 @@ def findings_of(
 
 
 def findings_on_lines(kernels: pl.DataFrame) -> Iterator[str]:
-    """Say what to record if no source line of a rank's generated kernels is known."""
+    """If no source line of a rank's generated kernels is known, say how to record source lines."""
     if not kernels.is_empty() and not kernels["source_line"].count():
         yield (
             "the profiler does not record the source lines of generated kernels; to see them, set TORCH_TRACE=FOLDER and "

@@ -45,8 +45,9 @@ class JobCriticalPath(Result):
         total_ns        int64    time of the path on this rank; the sum over all ranks is the length of the step
         fraction  float64  0..1 of the step
         slack_ns       int64    how much later all events of the rank could happen without delaying the end of
-                                the step; 0 if the path runs through the rank
-        contradicted_count  int64  dependencies within the rank that end before they begin, by their timestamps
+                                the step; 0 if the critical path contains events of the rank
+        contradicted_count  int64  dependencies within the rank in which, by the timestamps, an event happens before the
+                                   one on which it depends
 
     per_class  rank, path_class, total_ns, fraction: time of every class of the path on each rank, sorted by rank and class
 
@@ -291,7 +292,8 @@ def _findings(window: JobWindow, step: pl.DataFrame) -> tuple[str, ...]:
         )
     if row["clock_contradiction_ns"]:
         sentences.append(
-            f"some dependencies between ranks seem to end before they begin, by {duration_text(row['clock_contradiction_ns'])} in total, because the clocks are not exact"
+            "some events seem to happen before events of other ranks on which they depend, by "
+            f"{duration_text(row['clock_contradiction_ns'])} in total, because the clocks are not exact"
         )
     return tuple(sentences)
 

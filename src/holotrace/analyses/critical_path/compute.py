@@ -39,13 +39,14 @@ class CriticalPath(Result):
         window                str    such as `ProfilerStep#5`, `forward, instances 0 to 2` or `whole recording`
         start_ns              int64
         end_ns                int64
-        duration_ns           int64  length of the window, including device work that ends after the host
+        duration_ns           int64  length of the window; it lasts until the host and the device work have ended
         segment_count         int64  segments of the path
         work_count            int64  kernels, copies and memsets in the window
         waits_recorded        bool   whether the profiler recorded which streams wait for which other streams
         inferred_wait_count   int64  waits between streams, inferred from timing alone
         unknown_launch_count  int64  kernels, copies and memsets whose launch was not recorded
-        contradicted_count    int64  dependencies that, by the recorded times, end before they begin
+        contradicted_count    int64  dependencies in which, by the recorded times, an event happens before the
+                                     one on which it depends
 
     per_class  time of every class on each rank's path, sorted by rank and class; the times of a rank add up to the
                length of its window:

@@ -70,7 +70,7 @@ def _job_event(result: JobCriticalPath) -> pl.DataFrame:
 
 JOB_VIEWS = (
     View(
-        "Each rank: part of the path through all ranks, and slack",
+        "Each rank: its time on the path through all ranks, and its slack",
         lambda result: result.per_rank.select("rank", "window", "total_ns", "fraction", "slack_ns"),
         "total_ns",
     ),

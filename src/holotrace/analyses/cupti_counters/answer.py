@@ -11,6 +11,6 @@ def answer(result: CuptiCounters) -> str:
     """Say how many kernels were measured, and which kernel executes the most floating-point operations."""
     measured = result.per_kernel.drop_nulls("flop")
     if measured.is_empty():
-        return f"{counted(len(result.per_kernel), 'kernel was', 'kernels were')} measured, without counters of floating-point operations."
+        return f"{counted(len(result.per_kernel), 'kernel was', 'kernels were')} measured, but floating-point operations were not counted."
     most = measured.sort("flop", descending=True).row(0, named=True)
     return f"{counted(len(result.per_kernel), 'kernel was', 'kernels were')} measured; {short_name(most['name'])} does the most work, {most['flop']:,.0f} FLOP."

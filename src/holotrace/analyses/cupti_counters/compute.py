@@ -95,7 +95,7 @@ def cupti_counters(trace: Trace, *, executor: Executor = IN_PROCESS) -> CuptiCou
     3. If there are as many launches as ranges, the n-th range belongs to the n-th launch. This helps if the names of
        the launched kernels were not recorded.
 
-    Ranges without a launch keep their values and have no operators.
+    A range for which no launch is found keeps its counter values but is not attributed to any operator.
 
     Args:
         trace: the job.

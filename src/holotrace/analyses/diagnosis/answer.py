@@ -48,7 +48,7 @@ def finding_texts(result: Diagnosis) -> list[tuple[dict[str, Any], str]]:
 
 
 def _whole(result: Diagnosis, rule: str) -> str:
-    """Name what a cost is a share of: each step, the recorded step, the mean recorded step or the recording.
+    """Name the time that a cost is divided by: each step, the recorded step, the mean recorded step or the recording.
 
     First calls happen only once, so their cost is a share of the mean recorded step, not of each step.
     """

@@ -83,7 +83,7 @@ def _basis(row: dict[str, Any]) -> str:
     if row["stake_ns"] is None:
         return f"{sure}; the cost is unknown"
     if row["basis"] == "what-if":
-        return f"{sure}; a replay without this cause saves {duration_text(row['stake_ns'])}"
+        return f"{sure}; without this cause, a replayed step is {duration_text(row['stake_ns'])} shorter"
     if row["basis"] == "estimate":
         return f"{sure}; the cost is an estimate: fixing the cause may save less or more"
     return f"{sure}; the cost is an upper bound: fixing the cause may save less"

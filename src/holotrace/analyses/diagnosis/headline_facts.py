@@ -20,7 +20,7 @@ class Fact(NamedTuple):
 
 
 def headline_facts(result: Diagnosis) -> tuple[Fact, ...]:
-    """Return the known numbers of the headline."""
+    """Return the facts in the headline; facts that are unknown are left out."""
     row = result.headline.row(0, named=True)
     if not row["step_ns"]:
         return ()

@@ -1,4 +1,4 @@
-"""The numbers of one rank that the headline averages or compares."""
+"""The numbers of a rank that the diagnosis headline averages over the ranks or compares between them."""
 
 from __future__ import annotations
 

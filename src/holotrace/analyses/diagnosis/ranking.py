@@ -79,8 +79,8 @@ ranks.
 """
 
 _ABSORBED = 0.2
-"""A finding that claims less than this share of the time that it explains is shown as a part of the finding that claimed
-most of this time."""
+"""Several findings may explain the same time, but only one of them claims it. If other findings leave less than this
+share of the explained time to a finding, it is shown as a part of the finding that claimed most of this time."""
 
 
 class Ranking(NamedTuple):
@@ -163,7 +163,7 @@ def _groups(
 
 
 def _job_cases(evidence: JobEvidence, rules: Sequence[JobRule]) -> list[tuple[JobRule, JobCase]]:
-    """Return the cases of the rules about several ranks in the order in which they claim time."""
+    """Return the cases found by rules about several ranks, sorted by the rule's precedence and then by falling cost."""
     found = [
         (rule, case)
         for rule in rules
@@ -175,7 +175,7 @@ def _job_cases(evidence: JobEvidence, rules: Sequence[JobRule]) -> list[tuple[Jo
 
 
 def _job_groups(evidence: JobEvidence, found: Sequence[tuple[JobRule, JobCase]], last: Collection[int]) -> list[_Group]:
-    """Return a group for each case, in the same order; `last` holds the indices of the cases that claim time last.
+    """Return a group for each case, in the same order; cases with indices in `last` claim time after the others.
 
     Together, the cases claim at most the exposed communication of each rank. This limit does not
     apply to the `else_ns` of a case, which is other time; it is added to the cost of the case.
@@ -236,9 +236,9 @@ def _elsewhere_ns(group: _Group, case: RankCase, rank_count: int) -> float:
 def _is_delay(late: _Group, rule: str, case: RankCase, elsewhere_ns: float) -> bool:
     """Return whether a case that a rule found on a late rank is the cause of the rank's delay.
 
-    The case must name a line of code that delays the rank or, if lines were not recorded, have the same kind of cause
-    as the delay. Its cost must also fit the delay: it must be at most twice the length of the delay, or at least twice
-    the median cost of the same cause on the other ranks.
+    The case must name a line of code that delays the rank. If lines were not recorded, the case must instead have the
+    same kind of cause as the delay. Its cost must also fit the delay: it must be at most twice the
+    length of the delay, or at least twice the median cost of the same cause on the other ranks.
     """
     delay = late.delays.get(case.rank)
     is_same_kind = case.place.source_line is None and late.cases[0].words.get("kind") == rule
@@ -250,8 +250,8 @@ def _is_delay(late: _Group, rule: str, case: RankCase, elsewhere_ns: float) -> b
 def _with_delays(group: _Group, evidence: JobEvidence, of_ranks: Sequence[_Group], found: Sequence[RankCase]) -> _Group:
     """Add to each late rank's cost the time that the rank itself loses to its delay, as measured by other rules.
 
-    If no rule measured this time, add the length of the delay. Add at most the part of the rank's step that is neither
-    exposed communication nor claimed by other findings.
+    For a rank whose loss no rule has measured, add the length of its delay, but at most the part of its step that is
+    neither exposed communication nor claimed by other findings.
     """
     known = {case.rank for case in found}
     missing = [rank for rank in group.delays if rank not in known]

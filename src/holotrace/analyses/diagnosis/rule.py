@@ -32,7 +32,7 @@ def needs_nothing(_: object) -> None:
 
 
 class Place(NamedTuple):
-    """Where to look for the cause of a case, as far as known.
+    """Where to look for the cause of a case; fields are None if unknown.
 
     event_index  the first event to look at
     at_ns        when this event began

@@ -31,7 +31,7 @@ _PER_DEVICE = ("host", "process_id", "rank", "device", "device_name", "memory_by
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Distributed(Result):
-    """The parts of each rank's steps, and the parts of its time in collectives.
+    """How each rank's steps divide into computation and communication, and its collectives into transfer and waiting.
 
     per_device     one row per rank and device that the rank uses, sorted by host, process_id, rank, device:
 
@@ -256,7 +256,7 @@ def _per_operation(ranges: pl.DataFrame) -> pl.DataFrame:
 
 
 def _devices(rank_trace: RankTrace, attribution: Attribution) -> pl.DataFrame:
-    """Return one row per device that the rank used, with host and process; if it used none, a row without device."""
+    """Return one row per device that the rank used, with host and process; if it used none, one row with a null device."""
     devices = described_devices(rank_trace, attribution.used_devices(rank_trace))
     rows = devices if len(devices) else pl.DataFrame([{"device": None}], schema=devices.schema)
     host, process = attribution.host_and_process(rank_trace)

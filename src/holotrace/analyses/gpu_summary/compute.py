@@ -68,7 +68,7 @@ _SERIES = pl.Schema(
 
 @dataclass(frozen=True, eq=False, repr=False)
 class GpuSummary(Result):
-    """Metrics of how well each device is used, over all steps and over time.
+    """Metrics of how well each device is used: over all steps together, and in each time interval.
 
     per_device  one row per rank and device that ran kernels, sorted by rank and device:
 
@@ -80,7 +80,7 @@ class GpuSummary(Result):
         unknown_fraction              float64  0..1, share of the time for which it is unknown whether a kernel runs,
                                                because the kernels of a graph replay were not recorded
         sm_efficiency_fraction        float64  0..1 estimated: mean share of SMs with a block; null if unknown
-        sm_efficiency_known_fraction  float64  0..1, share of the time with kernels in which SM efficiency is known
+        sm_efficiency_known_fraction  float64  0..1, share of the time with kernels for which SM efficiency is known
         occupancy_fraction            float64  0..1 estimated achieved occupancy, weighted by kernel duration
         occupancy_known_fraction      float64  0..1, share of the summed kernel time in which the occupancy is known
         tensor_core_fraction          float64  0..1, share of the summed kernel time in kernels known to use tensor or matrix
@@ -120,8 +120,9 @@ def gpu_summary(
 ) -> GpuSummary:
     """Measure how busy each device was, how well kernels filled it, and how much of the kernel time used tensor cores.
 
-    `time` is the time from the start of the first step to the end of the last step. A kernel has b blocks per SM, occupancy o, and
-    duration d within this time. K is the time in which b is known for all running kernels:
+    `time` is the time from the start of the first step to the end of the last step. For each kernel, b is the number of
+    blocks per SM, o the occupancy, and d the part of the kernel's duration that lies in `time`. K is the time in which
+    b is known for all running kernels:
 
         utilization   = |kernels| / time
         unknown       = |graph replays whose kernels were not recorded, except where a recorded kernel runs| / time

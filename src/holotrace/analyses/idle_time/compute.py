@@ -172,7 +172,7 @@ def _gaps(work: pl.DataFrame, keys: Sequence[str]) -> pl.DataFrame:
 
 
 def _parts(rank_trace: RankTrace, gaps: pl.DataFrame, keys: Sequence[str], gap_threshold_ns: int) -> pl.DataFrame:
-    """Return a row for each part of a gap longer than 0 ns: the key columns, `category` and `length_ns`."""
+    """Return a row for each part of each gap, without empty parts: the key columns, `category` and `length_ns`."""
     after = pl.when(pl.col("from_launch") < gap_threshold_ns).then(_KERNEL_WAIT).otherwise(_OTHER)
     named = gaps.with_columns(after.alias("after"))
     known = _without_unknown(rank_trace, named, keys) if len(incomplete_replays(rank_trace.unselected)) else named

@@ -105,7 +105,7 @@ _SUMMARY = {
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Inference(Result):
-    """The inference steps of each rank, with their times and what bounds them.
+    """The inference steps of each rank: how long each step takes, and what limits its speed.
 
     per_step   one row per rank and step, sorted by both:
 
@@ -137,8 +137,8 @@ class Inference(Result):
         copying_ns            int64  part: copies or memsets run, but no kernel
         exposed_ns            int64  part: communication runs, but none of the above
         unknown_idle_ns       int64  part: nothing runs, cause unknown: a launch or kernels of a graph were not recorded
-        launch_idle_ns        int64  part: nothing runs, but work has been launched
-        host_idle_ns          int64  part: nothing runs, and no work has been launched
+        launch_idle_ns        int64  part: nothing runs, but the next work has been launched
+        host_idle_ns          int64  part: nothing runs, and the next work has not been launched
         bound                 str    the largest part: host, launch, memory, compute, communication or copy; unknown if unclear
         attention_ns, moe_ns, draft_ns  int64  time in which work of this kind runs; null if the rank has none
         attention_flops       int64  FLOPs of the step's attention; null if unknown
@@ -162,9 +162,9 @@ class Inference(Result):
         engine, found_by         str      of the first step
         step_count, apart_count  int64    as in per_kind; the other columns cover only steady steps
         elapsed_ns               int64    from the start of the first step to the end of the last step
-        busy_ns, the token counts, the parts, wait_ns  int64  sums; null if unknown for a step
+        busy_ns, the token counts, the parts, wait_ns  int64  sums; null if unknown for any step
         inter_token_ns           float64  elapsed_ns / number of steps that decode: how long a request waits for each token
-        tokens_per_s             float64  new tokens per second; null if the number of tokens is unknown for a step
+        tokens_per_s             float64  new tokens per second; null if the number is unknown for any step
         bound, the fractions     as in per_kind
 
     findings   how the steps were found, which steps are not steady, and what is unknown; without steps, why none were found

@@ -89,8 +89,8 @@ def _unknown_bounds(steps: pl.DataFrame, known: StepWork) -> Iterator[str]:
     idle_ns = int(steps["unknown_idle_ns"].sum())
     if idle_ns:
         yield (
-            f"the cause of {duration_text(idle_ns)} of idle time is unknown, because the launch of the next work was not "
-            "recorded or the replay of a graph lacks kernels (see holotrace trust)"
+            f"the cause of {duration_text(idle_ns)} of idle time is unknown: the recording lacks either the launch of the "
+            "next work, or kernels of a graph replay (see holotrace trust)"
         )
 
 

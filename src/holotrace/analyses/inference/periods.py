@@ -38,7 +38,7 @@ def periods(steps: pl.DataFrame) -> pl.DataFrame:
 
 
 def _cut_off(steps: pl.DataFrame) -> dict[int, str]:
-    """Return, for each step at the end whose device work is missing, its row and the reason."""
+    """Return {row: reason} for the last steps, if their device work is missing or incomplete."""
     counts = steps["kernel_count"].to_list()
     if not any(counts):
         return {}

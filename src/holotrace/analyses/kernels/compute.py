@@ -43,7 +43,7 @@ class Kernels(Result):
         min_ns, max_ns           int64
         mean_blocks_per_sm       float64  mean over the calls for which the value is known, weighted by duration; null if it
                                           is unknown for all calls
-        mean_occupancy_fraction  float64  0..1, estimated occupancy; mean as for mean_blocks_per_sm
+        mean_occupancy_fraction  float64  0..1, estimated occupancy; averaged in the same way as mean_blocks_per_sm
         blocks_per_sm_known_fraction, occupancy_known_fraction
                             float64  0..1, share of total_ns spent in calls for which the value is known; null if total_ns is 0
         source_line              str      line of the user's code, as in `source_lines`, whose kernels take the largest

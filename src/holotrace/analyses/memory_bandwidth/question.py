@@ -14,6 +14,6 @@ QUESTION = Analysis(
     definitions=(
         ("HtoD, DtoH, DtoD, PtoP", "from host to device, from device to host, within a device, and between devices"),
         ("copying for", "time in which at least one copy of this kind runs"),
-        ("bandwidth", "summed over copies that run at the same time; time without copies does not count"),
+        ("bandwidth", "sum over all copies that run at the same time; time without copies is left out"),
     ),
 )

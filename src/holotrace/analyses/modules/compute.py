@@ -42,10 +42,10 @@ class Modules(Result):
         host_self_ns              int64  time in Python, outside operators, annotations, runtime calls and inner modules
         device_total_ns           int64  summed durations of kernels, copies and memsets launched inside, even if they overlap
         device_self_ns            int64  part of device_total_ns in work launched outside inner modules
-        backward_host_total_ns    int64  time of autograd's threads in the backward pass of the operators called inside
-        backward_host_self_ns     int64  the same without operators of inner modules
-        backward_device_total_ns  int64  summed durations of device work launched in this backward pass
-        backward_device_self_ns   int64  the same without operators of inner modules
+        backward_host_total_ns    int64  time of the backward operators of all operators called inside the module
+        backward_host_self_ns     int64  the same, but without operators called inside inner modules
+        backward_device_total_ns  int64  summed durations of device work launched by these backward operators
+        backward_device_self_ns   int64  the same, but without operators called inside inner modules
 
     lightning_hooks  the same columns for PyTorch Lightning's hooks, for example `run_training_batch`
 
@@ -83,9 +83,9 @@ def modules(trace: Trace, *, compat: Compat | None = None, executor: Executor = 
 
     Args:
         trace: the job.
-        compat: "torch_tb_profiler" lists modules as the last version of the TensorBoard plugin did. A module comes
-            below the module that calls it, and has one row for each of these calls. Each row shows the totals over all
-            calls of the module, without backward times.
+        compat: "torch_tb_profiler" lists modules as the last version of the TensorBoard plugin did. If one
+            module calls another twice, the called module has two rows below its caller. Each row shows the totals over
+            all calls of the module, without backward times.
         executor: processes each rank.
 
     Source: docs/reference/analyses/modules.md derives the definitions and compares them with other tools.

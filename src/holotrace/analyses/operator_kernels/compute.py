@@ -32,8 +32,8 @@ from holotrace.store.trace import RankTrace, Trace
 class OperatorKernels(Result):
     """The kernels of each operator.
 
-    per_sequence  one row per rank, operator and sequence of kernels, sorted by rank, the most frequent first, then
-                  by name and sequence:
+    per_sequence  one row per rank, operator and sequence of kernels, sorted by rank, call_count (largest first),
+                  operator and kernels:
 
         rank                        int32
         operator                    str      innermost operator around the launches

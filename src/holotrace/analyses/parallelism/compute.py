@@ -138,14 +138,14 @@ def parallelism(trace: Trace, *, executor: Executor = IN_PROCESS) -> Parallelism
     """Find the axis of every process group, and divide exposed communication among the axes.
 
     The description of a group (`mesh_tp`, `DATA_PARALLEL_GROUP`) determines its axis. A group without a description
-    gets the axis of the described groups that have the same size and stride. If no described group has the same size
-    and stride, the collectives of the group suggest its axis. If two axes fit, both are candidates, and the axis is
+    gets the axis of the described groups that have the same size and stride. If there are no such groups, the kinds
+    of collectives that the group uses suggest its axis. If two axes fit, both are candidates, and the axis is
     `unknown`. A group with several purposes, such as all-to-alls of experts and all-reduces of gradients, has one axis
     for each purpose.
 
-    Time is exposed if the rank communicates but does not compute. Every exposed nanosecond counts toward exactly one
-    call, so the times of the axes add up to the total. While several calls run at once, the time counts toward the
-    first of their axes in this order: pp, tp, cp, ep, fsdp, dp, world, unknown.
+    Time is exposed if the rank communicates but does not compute. Every exposed nanosecond is attributed to exactly
+    one call, so the times of the axes add up to the total. While several calls run at once, the time is attributed to
+    the first of their axes in this order: pp, tp, cp, ep, fsdp, dp, world, unknown.
 
     Args:
         trace: the job.

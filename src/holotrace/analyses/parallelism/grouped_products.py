@@ -3,7 +3,7 @@
     aten::_grouped_mm(self [M, K], mat2 [G, K, N], offs [G])   M rows, divided among G experts at `offs` (not recorded)
     aten::_grouped_mm(self [G, M, K], mat2 [G, K, N])          M rows for each of G experts
 
-Products of [K, M] and [M, N] do not count, because the backward pass uses them to compute weight gradients. Source:
+Products of [K, M] and [M, N] are left out, because the backward pass uses them to compute weight gradients. Source:
 https://github.com/pytorch/pytorch/blob/main/aten/src/ATen/native/native_functions.yaml
 """
 

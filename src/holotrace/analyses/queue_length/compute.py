@@ -151,7 +151,8 @@ def _launched(rank_trace: RankTrace) -> pl.DataFrame:
 def _series(rank: int, launched: pl.DataFrame) -> pl.DataFrame:
     """Return the length of each queue after each change.
 
-    Each queue ends empty, so a single running sum over one queue after the other starts each queue at 0.
+    The rows are sorted by queue. Each queue ends empty, so one running sum over all rows is back at 0 when the next
+    queue begins.
     """
     starts, calls = launched["start_ns"].to_numpy(), launched["launch_start_ns"].to_numpy()
     count, indexes = len(launched), launched["event_index"].to_numpy()

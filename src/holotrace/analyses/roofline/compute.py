@@ -76,7 +76,7 @@ class Roofline(Result):
         rank            int32
         step            int64
         step_ns         int64    length of the step, including the device work that the step launched
-        model_flops     int64    FLOPs of matrix products without recomputation
+        model_flops     int64    FLOPs of matrix products, excluding recomputed ones
         hardware_flops  int64    FLOPs of matrix products, including recomputed ones
         dense_flops     int64    like hardware_flops, but ignoring bias and mask, as FlopCounterMode does
         mfu_fraction    float64  0..1, share of the step that model_flops would take at peak rate; null if a peak is unknown

@@ -27,7 +27,7 @@ _FEW_DECADES = 2.2
 
 
 def plot_roofline(result: Roofline, *, theme: Theme = "light") -> go.Figure:
-    """Draw the operators with the longest times as dots (area: time), and the roofs of the first rank's device.
+    """Draw the longest operators as dots whose areas show their times, and the roofs of the first rank's device.
 
     >>> import holotrace
     >>> from holotrace.testing import small_job

@@ -19,7 +19,7 @@ def summed_operators(rank_trace: RankTrace) -> pl.DataFrame:
     """Return one row for all calls with the same operator, module, phase, inputs and cost.
 
     Returns:
-        `KEYS`, `module`, `COSTS`, call_count, and the times of `costed_calls`.
+        Columns: those in `KEYS`, `module`, those in `COSTS`, `call_count`, and the times from `costed_calls`.
     """
     costed = costed_calls(rank_trace)
     per_key = (

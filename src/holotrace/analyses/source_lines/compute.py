@@ -32,8 +32,8 @@ class SourceLines(Result):
     """The time of each line of the user's code, on the host and on the devices.
 
     A thread's time counts toward the innermost function on its stack that belongs to the user's Python code. PyTorch
-    records only the first line of each function, so this line represents the function. Time and work without a known
-    line are in a row in which file, line and function are null.
+    records only the first line of each function, so this line represents the function. Time and work whose
+    line is unknown are in a row with null as file, line and function.
 
     per_line   one row per rank and line, sorted by rank, the longest host_self_ns first:
 
@@ -59,7 +59,7 @@ class SourceLines(Result):
         device_total_ns          int64    summed durations of the kernels, copies and memsets launched by the line or by functions
                                           that it called; null if only operators have stacks
         device_idle_ns           int64    time in which a device is idle while the thread that will launch the device's next work
-                                          runs this line; time after the launch call returns does not count
+                                          runs this line; excludes the time after the launch call has returned
         callees                  str      the three longest-running functions and operators that the line called, joined by `; `
         step_fraction            float64  0..1, share of the steps' time in which the line is the innermost user line of a thread
 

@@ -21,9 +21,9 @@ def idle_by_line(rank_trace: RankTrace, host: pl.DataFrame) -> pl.DataFrame:
     """Return how long devices had nothing to do while each line ran, in the columns line and device_idle_ns.
 
     A gap in a device's work ends when the next work begins or when the call that launches this work returns, whichever
-    is earlier. The gap counts toward the line that runs on the thread of this call. While this thread runs nothing, the
-    gap counts toward the line on the main thread, which is the thread with the most time in lines. Time without a known
-    line counts toward line -1.
+    is earlier. The gap counts toward the line that runs on the thread of this call. While this thread is idle, the gap
+    counts toward the line that runs on the main thread: the thread whose known lines take the most time in total. Time
+    without a known line counts toward line -1.
 
     Args:
         rank_trace: the rank.

@@ -57,7 +57,7 @@ class StepTime(Result):
         kernel_part_ns         int64  a kernel computes
         memcpy_part_ns         int64  a copy runs, and no kernel computes
         memset_part_ns         int64  a memset runs, and none of the above
-        communication_part_ns  int64  a collective runs, and none of the above: exposed communication
+        communication_part_ns  int64  exposed communication: a collective runs, and none of the above
         runtime_part_ns        int64  the host is in the runtime or the driver, and none of the above
         dataloader_part_ns     int64  the host waits for its data loader, and none of the above
         cpu_part_ns            int64  an operator runs on the host, and none of the above

@@ -19,7 +19,7 @@ QUESTION = Analysis(
             "kernels, copies, memsets",
             "time in which a device runs work of this kind; if several kinds run at once, the time counts toward the first kind",
         ),
-        ("communication", "time in which a collective runs, and none of the above: exposed communication"),
+        ("communication", "exposed communication: time in which a collective runs, and none of the above"),
         ("runtime", "time in which the host is in the CUDA or HIP runtime or driver, and none of the above"),
         ("data loader", "time in which the host waits for the next batch, and none of the above"),
         ("operators", "time in which an operator runs on the host, and none of the above"),

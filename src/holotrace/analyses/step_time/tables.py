@@ -20,7 +20,7 @@ def times_of_steps(result: StepTime) -> pl.DataFrame:
 
 
 def steps_set_apart(result: StepTime) -> pl.DataFrame:
-    """Return the warm-up and outlier steps, each with the category and the event that took longer than usual."""
+    """Return the warm-up and outlier steps; each row names the category and the event that exceed their usual times most."""
     return with_names(result.jitter.filter(pl.col("step_kind") != "steady"))
 
 

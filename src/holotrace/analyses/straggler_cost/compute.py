@@ -1,4 +1,4 @@
-"""How much faster would the job be without stragglers: if all ranks, stages and microbatches took equally long?"""
+"""How much faster would the job be without stragglers, if all ranks, stages and microbatches took equally long?"""
 
 from __future__ import annotations
 
@@ -82,14 +82,14 @@ class StragglerCost(Result):
 
     per_kind         one row per kind of operation, the costliest first:
 
-        operation_kind   str      sends and receives count as one kind: forward-pp-comm or backward-pp-comm
+        operation_kind   str      forward-pp-comm and backward-pp-comm include both sends and receives
         operation_count  int64
         slowdown         float64  S_t: T if only these operations keep their recorded times, divided by T_ideal
         mean_cost_ns     float64  how much longer the mean ideal step becomes if these operations keep their recorded times
 
-    per_stage        the same by pipeline stage: stage, rank_count, slowdown, mean_cost_ns
+    per_stage        like per_kind, but one row per pipeline stage: stage, rank_count, slowdown, mean_cost_ns
 
-    per_replica      the same by replica of the model: dp_rank, rank_count, slowdown, mean_cost_ns
+    per_replica      like per_kind, but one row per replica of the model: dp_rank, rank_count, slowdown, mean_cost_ns
 
     per_worker_step  S_w of each rank and step: rank, step, slowdown
 
@@ -124,7 +124,7 @@ def straggler_cost(job: Trace | pl.DataFrame, *, executor: Executor = IN_PROCESS
         InvalidOperationsError: the table lacks a column or has invalid values.
         MissingDataError: no rank of the trace communicates.
 
-    Source: docs/reference/analyses/straggler_cost.md derives the definitions and compares them with the figures of the paper.
+    Source: docs/reference/analyses/straggler_cost.md derives the definitions and compares the results with the paper's.
 
     >>> import holotrace
     >>> from holotrace.testing import small_job

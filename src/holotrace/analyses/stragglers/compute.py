@@ -359,7 +359,7 @@ def _culprit_sentence(cause: dict[str, Any]) -> str:
 
 
 def late_clause(row: dict[str, Any]) -> str:
-    """Say that a straggler (a row of `per_rank`) is late or, if it may not be the cause, that it arrives last."""
+    """Return "rank 3 is late" if this row of `per_rank` is a cause of waiting; otherwise "rank 3 arrives last"."""
     return f"rank {row['rank']} is late" if row["is_cause"] else f"rank {row['rank']} arrives last"
 
 

@@ -43,7 +43,7 @@ class TemporalBreakdown(Result):
 
         rank                      int32
         device                    int32
-        window_ns                 int64    from the start of the first work to the end of the last work
+        window_ns                 int64    time from the start of the first device work to the end of the last
         computation_ns            int64    time in which at least one computation kernel runs
         non_computation_ns        int64    time in which work runs, but no computation kernel
         idle_ns                   int64    time in which no work runs

@@ -1,6 +1,6 @@
 """Can this trace be trusted?
 
-Which events did the profiler lose, add or time wrongly, and how much of the recorded time is affected?
+Which events did the profiler lose, add or record with wrong times, and how much of the recorded time is affected?
 """
 
 from __future__ import annotations
@@ -114,7 +114,7 @@ def _rank_row(rank: int, known: ExaminedRank, doubts: Sequence[Doubt]) -> dict[s
     facts = known.recording.file
     start_ns, end_ns = facts.first_ns or 0, facts.last_ns or 0
     doubtful_ns = covered_length(*(np.clip(times, start_ns, end_ns) for times in all_times(doubts)))
-    of_job = all_times(doubts[len(known.doubts) :])  # rules about the whole job doubt only times with device work
+    of_job = all_times(doubts[len(known.doubts) :])  # doubts about the whole job; they cover only device-busy times
     doubtful_busy_ns = covered_length(*concatenated([known.doubtful_busy, of_job]))
     return {
         "rank": rank,

@@ -70,7 +70,7 @@ class WaitCauses(Result):
         module          str    innermost module around the cause; null if unknown
         frame           str    innermost function of the user's Python code around the cause; null if unknown
         cost_ns         int64  time that the rank waits because of the cause
-        error_ns        int64  the largest error of cost_ns
+        error_ns        int64  how far cost_ns may be off
         wait_count      int64  calls in which ranks waited directly because of this cause, over all steps
         first_instance  int64  the first of these calls, as numbered by `collectives`; null if all costs are indirect
         first_ns        int64  when the late rank arrived at the first of these calls, on its own clock
@@ -151,7 +151,7 @@ def wait_causes(
     Raises:
         InvalidOptionError: the step or annotation does not exist; the message lists the existing ones.
 
-    Source: docs/reference/analyses/wait_causes.md derives the definitions.
+    Source: the definitions are derived in docs/reference/analyses/wait_causes.md.
 
     >>> import holotrace
     >>> from holotrace.testing import small_job

@@ -21,7 +21,7 @@ QUESTION = Analysis(
             "culprit",
             "a rank that causes a large part of all waiting, and not only because it waited for other ranks itself",
         ),
-        ("victim", "a rank that waits because of culprits, or that delays other ranks because it waited itself"),
+        ("victim", "a rank that waits mostly because of culprits, or that passes on more waiting than it causes"),
         ("passes on", "time that other ranks wait because this rank waited itself"),
     ),
     options=(

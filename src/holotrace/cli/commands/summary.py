@@ -1,4 +1,4 @@
-"""`holotrace summary`: the verdict, and the main tables of the first analyses."""
+"""`holotrace summary`: the verdict, the diagnosis, and the main tables of the first analyses in the catalogue."""
 
 from __future__ import annotations
 

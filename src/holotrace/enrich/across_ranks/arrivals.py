@@ -9,7 +9,7 @@ ALIGNED_CLOCKS = "aligned clocks"
 SHORTEST_DURATION = "shortest duration"
 
 LARGEST_CLOCK_ERROR = 0.1
-"""Times on clocks of different hosts are compared only if their error is at most this fraction of the transfer time."""
+"""Times from different hosts are compared only if the clock error is at most this fraction of the transfer time."""
 
 _DURATION = pl.col("end_ns") - pl.col("start_ns")
 _START, _END = pl.col("aligned_start_ns"), pl.col("aligned_end_ns")
@@ -54,7 +54,7 @@ def arrivals(calls: pl.DataFrame) -> pl.DataFrame:
 
 
 def waits_by_duration(calls: pl.DataFrame) -> pl.DataFrame:
-    """Add `wait_ns` and `is_last` as in `arrivals`, but always from durations, even if the clocks are known."""
+    """Add `wait_ns` and `is_last` as `arrivals` does, but use only durations, even if the clocks are known."""
     waited = _DURATION - _DURATION.min().over("instance")
     return calls.with_columns(pl.when(pl.col("instance").is_not_null()).then(waited).alias("wait_ns")).with_columns(
         _is_last()

@@ -63,7 +63,7 @@ DDP_ANNOTATION = r"^DistributedDataParallel\.forward$"
 """Source: https://github.com/pytorch/pytorch/blob/main/torch/nn/parallel/distributed.py"""
 
 _EXCHANGES: tuple[Exchange, ...] = ("in turn", "undecided", "ring")
-"""If groups of an axis send and receive in different orders, the axis gets the order that comes first in this list."""
+"""Possible values for an axis. If the groups of an axis differ, the axis gets the value that comes first here."""
 
 _DEFAULT_GROUP = "default_pg"
 _PURPOSES = {
@@ -76,11 +76,11 @@ _SETUP = frozenset({"barrier", "broadcast", "gather", "scatter", "unknown"})
 
 MOST_BESIDE_GRADIENTS = 0.05
 LEAST_OF_LAYERS = 0.25
-"""Limits for the fraction of its all-reduced bytes that a group requests in the forward pass.
+"""Limits for the fraction of a group's all-reduced bytes that is requested in the forward pass.
 
-In a data parallel group, the fraction is at most the first value: the ranks reduce gradients in or after the backward
-pass; in the forward pass, they reduce at most a few small tensors. In a tensor parallel group, the fraction is at least
-the second value: it is about a half, or a third with activation checkpointing.
+In a data parallel group, this fraction is at most `MOST_BESIDE_GRADIENTS`: the ranks reduce gradients in or after the
+backward pass; in the forward pass, they reduce at most a few small tensors. In a tensor parallel group, the fraction is
+at least `LEAST_OF_LAYERS`: it is about a half, or a third with activation checkpointing.
 """
 
 

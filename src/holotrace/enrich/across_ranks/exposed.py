@@ -27,8 +27,9 @@ def divided_among_calls(exposed: pl.DataFrame, calls: pl.DataFrame, priority: Se
     """Assign every exposed nanosecond of a rank to one call, which either waits or transfers at that time.
 
     If calls of several axes run at the same time, the time is assigned to the first axis in `priority`. Within an axis,
-    a call that transfers at that time has precedence over a call that waits, and an earlier call over a later call. It
-    is unknown whether a call without a counterpart waits or transfers, so its time is reported as unmatched.
+    calls that transfer at that time have precedence over calls that wait. If several calls still compete, the earliest
+    one gets the time. It is unknown whether a call without a counterpart waits or transfers, so its time is reported as
+    unmatched.
 
     Args:
         exposed: disjoint ranges of one rank: start_ns, end_ns, step.
@@ -56,8 +57,8 @@ def divided_among_calls(exposed: pl.DataFrame, calls: pl.DataFrame, priority: Se
 PARTS = ("transfer_ns", "wait_ns", "unmatched_ns")
 """The parts of exposed time.
 
-If calls of one axis overlap, their common time is added to the part that comes first in this list. For example, if one
-call transfers while another waits, the time is added to `transfer_ns`.
+If calls of one axis overlap, the time of the overlap is added to only one part: the part that comes first in this list.
+For example, if one call transfers while another waits, the time is added to `transfer_ns`.
 """
 
 _TRANSFER, _WAIT, _UNMATCHED = range(len(PARTS))

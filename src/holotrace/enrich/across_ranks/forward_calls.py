@@ -1,6 +1,6 @@
 """Finds the calls that a rank requests in the forward pass.
 
-Layers request these calls; the calls that reduce gradients are requested later.
+Such calls belong to layers. Calls that reduce gradients are requested later, during or after the backward pass.
 """
 
 from __future__ import annotations
@@ -27,9 +27,10 @@ _BEFORE_ALL = np.iinfo(np.int64).min
 
 
 def in_forward(rank_trace: RankTrace, asked_ns: pl.Series) -> pl.Series:
-    """Return whether the host requests each call in a forward pass.
+    """Return, for each call, whether the host requests it in a forward pass.
 
-    A request is in a forward pass if no backward pass is running at this time, but one begins later in the same step.
+    A request is in a forward pass if it is made while no backward pass runs, and a backward pass begins later in the
+    same step.
 
     Args:
         rank_trace: the rank.

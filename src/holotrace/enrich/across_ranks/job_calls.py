@@ -28,7 +28,7 @@ class JobCalls(EqualByContent):
               message_bytes  int64    see `holotrace.enrich.across_ranks.message_sizes`
               bus_bytes      int64    bytes that cross the rank's link
               duration_ns    int64
-              is_even        bool     as in `OfRank.calls`, but also true if the sizes on all ranks show even splits
+              is_even        bool     as in `OfRank.calls`, but also true if all ranks have inputs and outputs of the same size
 
               algorithm_bytes_per_s, bus_bytes_per_s  float64  message_bytes and bus_bytes divided by transfer_ns
 

@@ -38,7 +38,7 @@ class JobRanges(NamedTuple):
 
 
 def job_ranges(of_ranks: Mapping[int, OfRank], steps: pl.DataFrame) -> JobRanges:
-    """Match the communication of all ranks, and return its time ranges.
+    """Match the communication calls of all ranks, and return their time ranges.
 
     Args:
         of_ranks: {rank: the result of `holotrace.enrich.across_ranks.matching.calls.of_rank`}.

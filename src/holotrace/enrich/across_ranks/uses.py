@@ -47,7 +47,7 @@ def uses_of_groups(calls: pl.DataFrame) -> dict[int, Use]:
 
 
 def _forward_fractions(calls: pl.DataFrame) -> dict[int, float]:
-    """Return {group: fraction of its all-reduced bytes whose all-reduces are requested in the forward pass}."""
+    """Return {group: bytes of all-reduces requested in the forward pass, as a fraction of all all-reduced bytes}."""
     reduced = calls.filter(pl.col("collective") == "all_reduce").drop_nulls("in_forward")
     size = pl.col("in_bytes").fill_null(0).cast(pl.Float64)
     sums = reduced.group_by("group").agg(size.sum().alias("all"), size.filter("in_forward").sum().alias("forward"))

@@ -186,7 +186,7 @@ def _named(rank_trace: RankTrace, events: pl.DataFrame, pattern: str) -> pl.Data
 
 
 def _described(rank_trace: RankTrace, rows: pl.DataFrame) -> pl.DataFrame:
-    """Add the args and inputs of the event `described_index`; derive dtype, in_elements and byte_count from them."""
+    """Add to each row the args and inputs of its event `described_index`, and the dtype and sizes derived from them."""
     known = rows
     for table, columns in (("collectives", _ARGS), ("operator_inputs", _INPUTS)):
         known = known.hstack(of_events(rank_trace.table(table, ["event_index", *columns]), rows["described_index"]))

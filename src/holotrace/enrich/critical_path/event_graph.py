@@ -84,8 +84,8 @@ class EventGraph(EqualByContent):
         target        uint32  row of `nodes`
         type          uint8   EdgeType
         weight_ns     int64   the least time that the edge takes
-        delay_ns      int64   for the binding edge of each node, how much longer than weight_ns the edge took; 0 for
-                              other edges, and for edges that the measured times contradict
+        delay_ns      int64   if the edge is the binding edge of its target, how much longer than weight_ns it took;
+                              0 for all other edges, and for edges whose weight_ns exceeds the measured time
         path_class    uint8   PathClass to which the weight and the delay are assigned
         activity      uint32  row of `activities` to which the edge's time is assigned; null for gaps
 

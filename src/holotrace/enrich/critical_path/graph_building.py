@@ -40,8 +40,8 @@ def event_graph(rank_trace: RankTrace, window: PathWindow, data_loading: Sequenc
     """Return the graph of a window; see `window_activities` for `data_loading`.
 
     An edge arrives at its target at the measured time of its source plus its weight. The edge that arrives last at a
-    node is the node's binding edge. The delay of this edge is the time from its arrival to the node's measured time.
-    Therefore the longest path through the graph is exactly as long as the window.
+    node is the node's binding edge. The delay of a binding edge is the node's measured time minus the time at which the
+    edge arrives. Therefore the longest path through the graph is exactly as long as the window.
     """
     return graph_of(rank_trace, window_activities(rank_trace, window, data_loading), window.track_id)
 

@@ -20,9 +20,9 @@ def implied_waits(activities: WindowActivities, inferred: GraphEdges) -> GraphEd
     https://github.com/pytorch/pytorch/blob/main/torch/csrc/distributed/c10d/ProcessGroupNCCL.cpp). Timing shows such a
     wait only if the collective begins right after the computation. If the collective begins right after another
     collective, timing does not show whether it also waited for the computation. So if at least one wait between two
-    streams has been inferred, each communication kernel on the target stream is assumed to wait for work on the source
-    stream: for the last work that was launched before the kernel. But if any communication kernel on the target stream
-    begins before the end of the work that it would wait for, no waits are added between the two streams.
+    streams has been inferred, each communication kernel on the target stream is assumed to wait for the last work
+    on the source stream that was launched before the kernel. But if any communication kernel on the target stream begins
+    before the end of the work that it would wait for, no waits are added between the two streams.
     """
     before, after = _waits_of_streams(activities, *_stream_pairs(activities, inferred))
     known = {*zip(inferred.source.tolist(), inferred.target.tolist(), strict=True)}

@@ -46,7 +46,7 @@ def replayed_lengths_ns(graph: EventGraph) -> npt.NDArray[np.int64]:
 
 
 def _may_be_delayed() -> pl.Expr:
-    """Return whether an edge has a delay because it begins or ends on a device.
+    """Return which edges begin or end on a device and therefore have a delay.
 
     A launch edge has no such delay if the work starts within the launching call, because the time of the edge is then
     assigned to the call. A launch edge also has no such delay if the cause of the edge's time is unknown.

@@ -26,8 +26,8 @@ REPLAY_TOLERANCE = 0.01
 class Scale:
     """Multiply the time of selected device work, and the self time of selected host ranges, by `factor`.
 
-    `where` is a polars expression that selects activities. It may use `duration_ns` and the columns of
-    `EventGraph.activities`, with `name` as a string.
+    `where` is a polars expression that selects activities. The expression may use `duration_ns` and the columns
+    of `EventGraph.activities`; `name` can be compared with strings.
 
     >>> import holotrace
     >>> import polars as pl
@@ -194,8 +194,8 @@ def what_if(found: PathGraph, changes: Sequence[Change]) -> WhatIf:
     if abs(replayed_ns - measured_ns) > REPLAY_TOLERANCE * measured_ns:
         message = (
             f"what_if: without any change the replay takes {replayed_ns:,} ns, but {found.window} took "
-            f"{measured_ns:,} ns. According to the clocks of the trace, {graph.contradicted_count:,} dependencies end "
-            "before they begin, so a prediction would be meaningless"
+            f"{measured_ns:,} ns. According to the clocks of the trace, {graph.contradicted_count:,} dependencies are "
+            "violated (an event happens before one on which it depends), so a prediction would be meaningless"
         )
         raise InconsistentTimesError(message)
     for change in changes:
@@ -214,7 +214,7 @@ def window_ns(replay: Replay) -> int:
 
 
 def changed(found: NamedGraph, replay: Replay, change: Change) -> Replay:
-    """Apply a change; raises InvalidOptionError like `what_if`."""
+    """Return the replay with a change applied; raises InvalidOptionError in the same cases as `what_if`."""
     if isinstance(change, PerfectOverlap):
         return _with_perfect_overlap(found.graph, replay)
     if isinstance(change, NoLaunchOverhead):
@@ -294,7 +294,7 @@ def _without_waits(graph: EventGraph, replay: Replay, selected: npt.NDArray[np.b
 
 
 def _with_perfect_overlap(graph: EventGraph, replay: Replay) -> Replay:
-    """Remove the edges from communication to other work; the window still ends only after all communication."""
+    """Remove the edges from communication to other work, but let the window end only after all communication."""
     kinds, is_start = graph.activities["kernel_kind"], graph.nodes["is_start"].to_numpy()
     of_node = kinds.gather(graph.nodes["activity"]).fill_null(KernelKind.OTHER).to_numpy()
     is_communication = of_node == KernelKind.COMMUNICATION

@@ -131,8 +131,8 @@ def window_activities(
         window: the window.
         data_loading: regular expressions; host ranges whose names match any of them load data.
         collectives_apart: whether collectives that the host performs run concurrently with the thread that requests
-            them. If so, ranges such as `gloo:recv` move to separate lanes, so that they do not contain later work of
-            this thread, and Python functions in which a thread waits for a collective become waiting activities.
+            them. If so, ranges such as `gloo:recv` move to separate lanes, so that the thread's later work is not
+            inside them. Python functions in which a thread waits for a collective become waiting activities.
     """
     device, end_ns = _device(rank_trace, window)
     host = _host(rank_trace, window, data_loading, (_WAITS_FOR_COLLECTIVE,) if collectives_apart else ())
@@ -269,7 +269,7 @@ def _parents(both: pl.DataFrame) -> npt.NDArray[np.int64]:
 
 
 def _inherited(flag: npt.NDArray[np.bool_], parent: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
-    """Extend the flag to all ranges inside a flagged range."""
+    """Return the flag, set also for all ranges inside a flagged range."""
     inside: npt.NDArray[np.bool_] = flag.astype(np.bool_)
     if not inside.any():
         return inside

@@ -14,8 +14,8 @@ _SHORTEST_NS = 1_000_000
 """Waits that are shorter than this are ignored, because the stream may have waited for another stream or rank."""
 
 _AT_THE_START = 0.05
-"""A stream is assumed to run earlier work only if its first recorded work was launched before this fraction of the
-recording had passed."""
+"""A stream is assumed to run work from before the recording only if its first recorded work was launched within this
+first fraction of the recording."""
 
 
 @derived

@@ -41,8 +41,8 @@ def first_calls(rank_trace: RankTrace) -> pl.DataFrame:
     In a recording with steps, runtime calls that allocate or free memory are ignored, because they may repeat only
     every few steps. If more than half of the steps contain the start of a remaining long call, no call is returned.
 
-    In a recording without steps, calls are judged by name. A name repeats if at least two of its calls are long, and if
-    more than half of its calls are long. No call with such a name is returned.
+    In a recording without steps, calls are judged by name: if a name has at least two long calls, and more than half of
+    its calls are long, none of its calls is returned.
 
     Returns:
         Sorted by start_ns; if calls are nested, only the innermost one is returned:
@@ -71,7 +71,7 @@ def _may_be_first(rank_trace: RankTrace) -> pl.Expr:
 
 
 def _while_idle(rank_trace: RankTrace, calls: pl.DataFrame) -> pl.DataFrame:
-    """Return the calls during which the devices are mostly idle; none in recordings without device work."""
+    """Return the calls during which the devices are mostly idle; return none if no device work was recorded."""
     work: Intervals = union_of(device_rows(rank_trace))
     if not len(work[0]):
         return calls.clear()

@@ -100,7 +100,7 @@ def unknown_length(unknown: Intervals, work: Intervals) -> int:
 
 
 def unknown_findings(rank_trace: RankTrace) -> tuple[str, ...]:
-    """Return a finding about incomplete replays; empty if there are none."""
+    """Return one finding about incomplete replays, or an empty tuple if there are none."""
     count = len(incomplete_replays(rank_trace.unselected))
     if not count:
         return ()

@@ -114,7 +114,7 @@ def _calls(rank_trace: RankTrace) -> pl.DataFrame:
 
 
 def _best_calls(rank_trace: RankTrace, rows: pl.DataFrame, calls: pl.DataFrame) -> pl.Series:
-    """Return the best call for each of these device rows, as a row of `calls`; `launches` lists the criteria."""
+    """Return the best call for each device row in `rows`, as a row of `calls`; `launches` lists the criteria."""
     pairs = rows.with_row_index("place").join(calls.with_row_index("call"), on="correlation")
     external_id = _external_ids(rank_trace, pl.concat([pairs["event_index"], pairs["launch_index"]]))
     best_first = pairs.sort(

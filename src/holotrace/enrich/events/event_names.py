@@ -1,4 +1,4 @@
-"""Finds the names of events by patterns."""
+"""Finds event names that match a regular expression."""
 
 from __future__ import annotations
 

@@ -25,6 +25,6 @@ def gathered(column: pl.Series, rows: npt.NDArray[np.int64]) -> pl.Series:
 
 
 def of_events(table: pl.DataFrame, event_index: pl.Series) -> pl.DataFrame:
-    """Return the columns of `table`, without `event_index`, for each of these events; null if the event is missing."""
+    """Return the row of `table` for each event, without `event_index`; all values are null if there is no row."""
     rows = pl.Series(rows_of_events(table, event_index)).cast(pl.UInt32, strict=False)
     return table[[name for name in table.columns if name != "event_index"]][rows]

@@ -77,9 +77,8 @@ def replays(rank_trace: RankTrace) -> tuple[Replay, ...]:
     tried, because engines pad batches. If these captures do not explain the replay, all recordings are tried.
 
     The chosen recording is the one that can be paired with the largest share of the replay's work. If several have the
-    same share, the shortest one is chosen. If several of these are equally short, the choice is the one that comes next
-    after the recording of the previous replay, because engines replay the parts of a model in the order in which they
-    captured them.
+    same share, the shortest one is chosen. If several are equally short, the first of them after the recording of
+    the previous replay is chosen, because engines replay the parts of a model in the order in which they captured them.
     """
     work = replayed_work(rank_trace)
     if work.is_empty():
@@ -131,7 +130,7 @@ def _nearest(stated: list[int | None], parent: list[int], node: int) -> int | No
 
 
 class _Choice:
-    """Chooses the recording that explains a replay; compares each recording with equal replays only once."""
+    """Chooses the recording that names a replay's operators; compares each recording with equal replays only once."""
 
     def __init__(self, rank_trace: RankTrace, work: pl.DataFrame, candidates: list[_Candidate]) -> None:
         self._work = work
@@ -147,7 +146,7 @@ class _Choice:
         self._last = -1
 
     def of(self, first: int, last: int, batch_size: int | None) -> Match | None:
-        """Return the recording that explains this replay, or None."""
+        """Return the recording that names this replay's operators; None if no recording matches."""
         compared: list[int] | range = self._of_size(batch_size)
         best = self._best(first, last, compared)
         if best is None:
@@ -209,7 +208,7 @@ class _Choice:
     def _highest_share(self, first: int, last: int, number: int) -> float:
         """Return an upper bound on the share of the replay that a candidate explains.
 
-        It depends only on how many kernels, copies and memsets the replay and the candidate have.
+        The bound is computed only from the numbers of kernels, copies and memsets in the replay and the candidate.
         """
         sequence = self._candidates[number].sequence
         kinds = Counter(_compared_kind(kind) for kind in sequence.kinds.tolist())

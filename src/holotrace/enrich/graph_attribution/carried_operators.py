@@ -94,8 +94,8 @@ def _operators(reference: RankTrace, rows: _Rows) -> list[str]:
 def _suggested(kernels: list[str], models: list[_Layer]) -> list[str | None]:
     """Return an operator for each kernel, or None.
 
-    Each similar recorded layer that contains the kernel shows an operator for it. If all these layers show the
-    same operator, it is returned. Layers are similar if they have at least `_LEAST_SHARE` of their kernels in common.
+    In similar recorded layers, the kernel has counterparts. If the same operator launched all of them, it is returned.
+    Layers are similar if they have at least `_LEAST_SHARE` of their kernels in common.
     """
     said: list[set[str]] = [set() for _ in kernels]
     for model in models:

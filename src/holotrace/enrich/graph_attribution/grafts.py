@@ -54,12 +54,12 @@ class Grafts(NamedTuple):
 
         event_index      uint32  a new number, which no event in the file has
         launch_index     uint32  the call that launched the graph
-        above            int64   row of the enclosing node in this table; -1 if only the launch encloses the node
+        above            int64   row of the enclosing node in this table; -1 if no node encloses it, only the launch
         node_class       uint8   NodeClass
         name             uint32  string id
         is_counted       bool    see `host_nodes`
-        reference        int64   number of the recording in `references_of`; null without a recording
-        reference_index  uint32  the event in this recording; null without a recording
+        reference        int64   number of the recording (in `references_of`) that names the node; null if no recording does
+        reference_index  uint32  the node's event in that recording; null if `reference` is null
         start_ns         int64   start of the launch
         track_id         uint32  thread of the launch
 
@@ -122,7 +122,7 @@ def _numbered(rank_trace: RankTrace, nodes: pl.DataFrame) -> pl.DataFrame:
 
 
 def _explained(rank_trace: RankTrace, work: pl.DataFrame) -> _Part:
-    """Return the nodes of all replays that a recording explains."""
+    """Return the nodes of all replays for which a matching recording was found."""
     templates, parts = _Templates(rank_trace), [pl.DataFrame(schema=_NODES)]
     owner = np.full(work.height, NO_PARENT, np.int64)
     how: list[str | None] = [None] * work.height
@@ -163,7 +163,8 @@ def _named_by_themselves(rank_trace: RankTrace, work: pl.DataFrame) -> _Part:
     """Return nodes for the work that no recording explains.
 
     A kernel's node in the graph may have an annotation that names the module. If torch.compile generated a kernel, the
-    kernel's name shows its operator. Otherwise, the order of the kernels may show the layer.
+    kernel's name shows its operator. Otherwise, the order of the kernels may show to which layer a
+    kernel belongs.
     """
     modules = of_events(annotated_modules(rank_trace), work["event_index"])["module"]
     layers = _layers(rank_trace, work, modules)
@@ -198,7 +199,7 @@ def _layers(rank_trace: RankTrace, work: pl.DataFrame, modules: pl.Series) -> _P
 
 
 def _distinct_nodes(described: pl.DataFrame) -> tuple[pl.DataFrame, _Rows]:
-    """Return the nodes of each launch without duplicates and, for each kernel or copy, the row of its node, or -1."""
+    """Return the distinct nodes of each launch; also return the row of each kernel's or copy's node, or -1 if it has none."""
     keys = ["launch_index", "node_class", "name", "call"]
     nodes = described.drop_nulls("how").unique(keys, keep="first", maintain_order=True)
     numbered = nodes.select(*keys, row=pl.int_range(pl.len(), dtype=pl.Int64))

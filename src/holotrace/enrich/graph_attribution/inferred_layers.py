@@ -1,6 +1,6 @@
 """Infers layers from the order of a graph's kernels, if no recording names their operators.
 
-An inferred layer only groups kernels that no recording explains; it does not show which operators launched them.
+An inferred layer only groups kernels; it does not show which operators launched them.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _COLUMNS = {
 
 @derived
 def inferred_layers(rank_trace: RankTrace) -> pl.DataFrame:
-    """Return the layer of each kernel, copy and memset in the replays that no recording explains.
+    """Return the layer of each kernel, copy and memset of the graph replays that match no recording.
 
     A graph that contains a whole model is divided into layers without regard to other graphs. A piecewise graph
     contains only a part of a layer, so all piecewise graphs of one pass through the model are divided together. A new

@@ -19,7 +19,7 @@ _ANONYMOUS = re.compile(r"\(anonymous namespace\)::|\(anonymous class\)::")
 
 
 def plain_name(name: str) -> str:
-    """Return `COPY`, `MEMSET` or the name itself.
+    """Return `COPY` for a copy, `MEMSET` for a memset, and otherwise the name without the suffix `.kd`.
 
     >>> plain_name("Memcpy DtoD (Device -> Device)") == COPY
     True

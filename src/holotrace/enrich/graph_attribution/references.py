@@ -160,7 +160,7 @@ def _with_compiled_names(rank_trace: RankTrace, launched: pl.DataFrame) -> pl.Da
 
 
 def _kind(call: str) -> EventKind | None:
-    """Return the kind of work that a call launches; None if it launches nothing or a graph."""
+    """Return the kind of work that a call launches; None for a call that launches no work or launches a graph."""
     if _NO_WORK.search(call):
         return None
     if _LAUNCH.search(call):

@@ -97,8 +97,8 @@ def _parts(kernels: _Rows, attention_count: int | None) -> list[_Anchors]:
 
     The number of layers is at most `attention_count`. For each possible number of layers, count the kernels that would
     be anchors. A number of layers is plausible if it gives at least half as many anchors as the number that gives the
-    most. Choose the largest plausible number: if two kinds of layers alternate, a smaller number would merge two layers
-    into one.
+    most. Choose the largest plausible number. For example, if two kinds of layers alternate, half the real number is
+    also plausible, but would merge each pair of layers into one layer.
 
     If `attention_count` is None, the largest plausible number may be twice the real number, because each half of a
     layer can look like a layer. In this case, choose the plausible number for which the largest share of the layers run
@@ -235,8 +235,8 @@ def _kernels_before_first_anchor(kernels: _Rows, is_norm: _Bools, first: int, us
     Kernels between the last anchor of a layer and the first anchor of the next layer may belong to either layer.
     Kernels right before the first anchor of the first layer belong to this layer if the other layers run the same
     kernels before their first anchors. If the other layers run different kernels there, a normalisation right before
-    the first anchor still belongs to the first layer if the other layers also run a normalisation there. Its kernel may
-    differ from theirs, because the normalisation kernel of later layers often also adds the residual.
+    the first anchor still belongs to the first layer if the other layers also run a normalisation there. The first
+    layer may use a different normalisation kernel, because the kernel of later layers often also adds the residual.
     """
     before = min(first, len(usual) - 1)
     same = kernels[first - before : first] == usual[len(usual) - before :]

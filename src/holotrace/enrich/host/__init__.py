@@ -1,1 +1,1 @@
-"""Analyses host activity: operators, modules, annotations, call stacks and source lines."""
+"""Examines host activity: operators, modules, annotations, call stacks and source lines."""

@@ -73,9 +73,9 @@ def has_recorded_device_annotations(rank_trace: RankTrace) -> bool:
 def annotation_of_work(rank_trace: RankTrace) -> pl.DataFrame:
     """Return the innermost annotation of each device activity.
 
-    If annotations on streams were recorded, it is the shortest annotation on the same device and stream in which the
-    work begins. Otherwise, it is the shortest host annotation around the launch on the launching thread. If this thread
-    has no annotation around the launch, it is the shortest annotation around the launch on another thread of the
+    If the profiler recorded annotations on streams, it is the shortest annotation on the work's device and stream during
+    which the work begins. Otherwise, it is the shortest host annotation around the launch on the launching thread. If
+    this thread has no annotation around the launch, it is the shortest annotation around the launch on another thread of the
     process, such as a main thread that waits for the backward pass.
 
     Returns:
@@ -97,7 +97,7 @@ def annotation_of_work(rank_trace: RankTrace) -> pl.DataFrame:
 
 
 def _projected(rank_trace: RankTrace) -> pl.DataFrame:
-    """Project each host annotation onto each stream, from the first start to the last end of its work on the stream."""
+    """Return, for each host annotation and stream, the time from the first start to the last end of its work there."""
     host, work = host_annotations(rank_trace), device_rows(rank_trace)
     parent = nesting(*(host[column].to_numpy() for column in ("track_id", "start_ns", "end_ns"))).parent
     rows = _launching_annotation(rank_trace, host, work["event_index"])

@@ -98,7 +98,7 @@ def call_paths(rank_trace: RankTrace, *, in_steps: bool, with_modules: bool = Tr
 
 
 class _Calls(NamedTuple):
-    """The host nodes. Nodes that are part of paths are named calls here.
+    """The host nodes. Here, a call is a host node that can be part of a path.
 
     nodes      all rows of `host_nodes`, with times, `kind` (-1 if the node is not a call) and `name`
     parent     for each node, the row of the innermost node that contains it
@@ -165,7 +165,7 @@ def _kinds(rank_trace: RankTrace, nodes: pl.DataFrame) -> list[pl.Series]:
 
 
 def _phases(rank_trace: RankTrace, nodes: pl.DataFrame) -> _Rows:
-    """Return, for each node, the phase of a path whose outermost call is this node."""
+    """Return, for each node, the phase that a path has if this node is its outermost call."""
     phase = np.full(nodes.height, _FORWARD, np.int64)
     phase[_is_named(nodes, rank_trace.strings.str.contains(_OF_BACKWARD))] = _BACKWARD
     phase[backward_passes(rank_trace)["node"].to_numpy()] = _BACKWARD
@@ -197,7 +197,7 @@ def _below_modules(rank_trace: RankTrace, calls: _Calls) -> tuple[_Rows, pl.Data
 
 
 def _with_all_above(parent: _Rows, wanted: _Bools, rows: _Rows) -> _Rows:
-    """Return these rows and all their wanted ancestors, without duplicates, in order."""
+    """Return `rows` and all their ancestors that `wanted` marks, sorted and without duplicates."""
     collected, at = [np.empty(0, np.int64)], np.unique(rows)
     while len(at := at[at != NO_PARENT]):
         collected.append(at)
@@ -206,7 +206,7 @@ def _with_all_above(parent: _Rows, wanted: _Bools, rows: _Rows) -> _Rows:
 
 
 def _kernels(rank_trace: RankTrace, calls: _Calls, *, in_steps: bool) -> pl.DataFrame:
-    """Return a row for each call and each name of its device work; work of unknown calls is below `no operator`."""
+    """Return a row per call and name of device work; work whose call is unknown is below `no operator`."""
     work = device_owner(rank_trace).join(device_rows(rank_trace), on="event_index", maintain_order="left")
     launched_in = itself_or_above(calls.parent, calls.is_call, work["node"].to_numpy())
     is_unowned = launched_in == NO_PARENT

@@ -58,7 +58,7 @@ def threads_joined_by_arrows(rank_trace: RankTrace) -> pl.DataFrame:
 
 
 def forward_of_calls(rank_trace: RankTrace, rows: pl.Series) -> pl.Series:
-    """Return, for each of these rows of `call_stacks`, the forward operator of the backward operator around it."""
+    """Return the forward operator that belongs to the backward operator around each of these rows of `call_stacks`."""
     stacks, links = call_stacks(rank_trace), forward_of(rank_trace)
     backward = rows_of_events(stacks, links["event_index"])
     link_of_row = np.full(stacks.height, NO_PARENT, np.int64)

@@ -87,7 +87,7 @@ def is_user_frame(names: pl.Series, libraries: Sequence[str] = ()) -> pl.Series:
 
     Args:
         names: names of events.
-        libraries: additional folders of libraries, as they appear in file names of the trace: `mylib`, `/opt/mylib`.
+        libraries: further folders that contain libraries, as written in the trace: `mylib`, `/opt/mylib`.
 
     >>> is_user_frame(pl.Series(["training.py(51): step", "torch/_ops.py(12): __call__", "<built-in function sleep>"])).to_list()
     [True, False, False]

@@ -10,7 +10,7 @@ import polars as pl
 
 
 class NodeClass(IntEnum):
-    """The class of a node of the host trees."""
+    """The class of a node in the trees of host events."""
 
     ROOT = 0
     OPERATOR = 1
@@ -64,7 +64,7 @@ _NOT_COUNTED = _NAME.str.starts_with("Optimizer.") | _NAME.is_in(
 
 
 def without_addresses(names: pl.Series) -> pl.Series:
-    """Remove the object from the names of bound functions, because its address differs between processes.
+    """Remove the object and its address from the names of bound functions; the address differs between processes.
 
     >>> without_addresses(pl.Series(["<built-in method run_backward of torch._C._EngineBase object at 0x7f3a>"])).item()
     '<built-in method run_backward>'

@@ -41,7 +41,7 @@ def host_nodes(rank_trace: RankTrace) -> pl.DataFrame:
         name          uint32  string id; null on roots; the module's name on backward nodes
         start_ns      int64
         end_ns        int64
-        of_parent_ns  int64   the node's time outside earlier siblings; subtracted from the parent's self time
+        of_parent_ns  int64   the node's time that overlaps no earlier sibling; subtracted from the parent's self time
         is_counted    bool    whether operator tables count it; false for steps, data loaders, optimizers, DDP wrappers
     """
     return _with_replayed(rank_trace).nodes if may_graft(rank_trace) else recorded_nodes(rank_trace)
@@ -89,7 +89,7 @@ class _Trees(NamedTuple):
 
 @derived
 def _with_replayed(rank_trace: RankTrace) -> _Trees:
-    """Add the operators and modules that graphs replay to the recorded trees; renumber the owners accordingly."""
+    """Add the operators and modules that graphs replay to the recorded trees, and update the owners' row numbers."""
     recorded, replayed = recorded_nodes(rank_trace), grafts(rank_trace)
     runtime, device = recorded_runtime_owner(rank_trace), recorded_device_owner(rank_trace)
     if replayed.nodes.is_empty():
@@ -109,7 +109,7 @@ def _with_replayed(rank_trace: RankTrace) -> _Trees:
 def _nodes_of(replayed: Grafts, recorded: pl.DataFrame, runtime: pl.DataFrame) -> pl.DataFrame:
     """Return the replayed nodes with the columns of `host_nodes`.
 
-    Their `parent` is a row of the combined table, which contains the nodes in `recorded`, followed by these nodes.
+    `parent` is a row number in the combined table, which contains the recorded nodes, followed by the replayed nodes.
     """
     nodes = replayed.nodes
     above = nodes["above"].to_numpy()
@@ -128,7 +128,7 @@ def _nodes_of(replayed: Grafts, recorded: pl.DataFrame, runtime: pl.DataFrame) -
 def _owners(
     nodes: pl.DataFrame, device: pl.DataFrame, replayed: Grafts, row_of: _Rows, recorded_count: int
 ) -> pl.DataFrame:
-    """Return the owner of each device row in the new trees; the owner of replayed work is a replayed node, if known."""
+    """Return `device` with its owners as rows of `nodes`; replayed work is owned by its replayed node, if that is known."""
     graft = np.append(replayed.owners["graft"].to_numpy(), NO_PARENT)[
         rows_of_events(replayed.owners, device["event_index"])
     ]

@@ -69,7 +69,8 @@ def engine_passes(rank_trace: RankTrace) -> dict[str, Passes]:
 def denoising_passes(rank_trace: RankTrace, within: pl.DataFrame | None = None, *, is_certain: bool = True) -> Passes:
     """Return the calls of the model that predicts noise.
 
-    These are the calls of its module or, if no such module was recorded and `within` is given, of its compiled graph.
+    If the model's module was recorded, these are the calls of the module. Otherwise, if `within` is given, these are
+    the calls of the model's compiled graph.
 
     Args:
         rank_trace: the rank.

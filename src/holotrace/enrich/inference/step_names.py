@@ -151,7 +151,7 @@ def step_of_name(name: str | None, patterns: tuple[str, ...] = ()) -> StepName |
 
     Args:
         name: the name of a host range.
-        patterns: checked patterns with priority over all rules.
+        patterns: validated regular expressions; they take priority over all rules.
 
     >>> step = step_of_name("step[DECODE bs=32]")
     >>> step.rule.engine, step.kind, step.request_count, step.decode_token_count
@@ -166,7 +166,7 @@ def add_step_name(pattern: str, *, engine: str = "custom", kind: str | None = No
     """Treat ranges whose names match `pattern` as steps, with priority over all other rules.
 
     Args:
-        pattern: regular expression that matches the whole name. Named groups capture the facts in the name: `kind`,
+        pattern: regular expression that matches the whole name. These named groups read values from the name: `kind`,
             `requests`, `tokens`, `prefill_requests`, `decode_requests`, `prefill_tokens`, `decode_tokens`, `padded_tokens`.
         engine: name of the engine in results.
         kind: prefill, decode, mixed or denoising, if all such steps have the same kind.

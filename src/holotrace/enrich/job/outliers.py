@@ -28,8 +28,8 @@ def stands_out(table: pl.DataFrame, value: str, peers: Sequence[str]) -> pl.Seri
 
     The result is false for rows with fewer than 4 peers.
 
-    The median is used because outliers hardly change it, whereas they increase the mean of the deviations. Source: B.
-    Iglewicz and D. Hoaglin, "How to Detect and Handle Outliers", 1993, chapter 3.
+    s is based on the median of the deviations because outliers hardly change it, whereas they would increase the mean.
+    Source: B. Iglewicz and D. Hoaglin, "How to Detect and Handle Outliers", 1993, chapter 3.
     """
     keys, values = list(peers), pl.col(value)
     known = table.with_columns(values.median().over(keys).alias("_median"), pl.len().over(keys).alias("_count"))

@@ -66,8 +66,8 @@ def _calls(rank_trace: RankTrace, activities: WindowActivities) -> pl.DataFrame:
 def _asked(activities: WindowActivities, asked_ns: pl.Series, rows: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
     """Return, for each call, the last node of the requesting thread at or before the time of the request.
 
-    For kernels, and if there is no such node, return the node at which the call starts. A call that the host performs
-    has a lane of its own; the thread that recorded the call is the requesting thread.
+    If the call is a kernel, or if the thread has no node that early, return the node at which the call starts. A call
+    that the host performs has a lane of its own; the thread that recorded the call is the requesting thread.
     """
     nodes, tracks, lanes = activities.nodes, activities.column("track_id"), activities.column("lane")
     asked: npt.NDArray[np.int64] = nodes.start[rows].copy()

@@ -40,8 +40,8 @@ def expansion(
 
     Args:
         rank_trace: the rank.
-        window: the window of `holotrace.enrich.job_graph.rank_graph.rank_graph`.
-        wanted: the number, the first node and the last node of each leg, in time order.
+        window: the window that was passed to `holotrace.enrich.job_graph.rank_graph.rank_graph`.
+        wanted: for each leg, in time order: its number, first node and last node.
         data_loading: as in `window_activities`.
 
     Returns:
@@ -73,10 +73,10 @@ def _segments(graph: EventGraph, open_graph: OpenGraph, wanted: Sequence[tuple[i
 
 
 def _chains(open_graph: OpenGraph, wanted: Sequence[tuple[int, int, int]]) -> list[tuple[int, list[int]]]:
-    """Return each leg's number and its edges in time order.
+    """Return, for each leg, its number and its edges in time order.
 
-    Walk back from the last node of the leg along the binding edges until the first point of `RankGraph`: the request,
-    start or end of a call, or the start of the window.
+    For each leg, walk back along the binding edges from its last node, and stop at the first point of `RankGraph`: the
+    request, start or end of a call, or the start of the window.
     """
     before, binding = before_each(open_graph).tolist(), open_graph.binding.tolist()
     is_point = open_graph.is_point.tolist()

@@ -19,18 +19,19 @@ class JoinType(IntEnum):
     """The kind of an edge between points of a job."""
 
     CHAIN = 0
-    """The binding chain between two points of a rank, which follows the edge that arrives last at each node."""
+    """Between two points of a rank, along the binding chain, which follows the edge that arrives last at each node."""
     SHORTCUT = 1
-    """The longest path between two points of a rank, if it is not the binding chain."""
+    """The longest path between two points of a rank, even if no binding chain connects them."""
     ARRIVAL = 2
     """From the arrival of a rank in a call to the point where all ranks have arrived."""
     TRANSFER = 3
     """From the point where all ranks have arrived to the end of the call on one rank."""
     ALONE = 4
-    """To the end of a call, from its start or from the last arrival before its end.
+    """To the end of a call on one rank, but not from the point where all ranks have arrived.
 
     A call that ended before all ranks had arrived did not wait for the ranks that arrived later, so its edge begins at
-    the last arrival before its end.
+    the last arrival before its end. If the call is not matched with calls of other ranks, its edge begins at its own
+    start. In addition, each call has an edge of length 0 from its start to its end.
     """
     OUTSIDE = 5
     """From the start of the step to the point where all ranks have arrived, if a rank arrives outside its window."""
@@ -51,7 +52,8 @@ class JoinEdges(NamedTuple):
 def within_ranks(of_ranks: Mapping[int, RankGraph], first: _Int64, time_ns: _Int64) -> list[JoinEdges]:
     """Return the edges within ranks, binding chains first.
 
-    If several edges arrive at a point at the same time, the first of them in this order binds.
+    If several edges arrive at a point at the same time, the first of them in the returned list becomes the point's
+    binding edge.
     """
     chains, shortcuts = [], []
     for graph, begin in zip(of_ranks.values(), first, strict=False):
@@ -60,8 +62,8 @@ def within_ranks(of_ranks: Mapping[int, RankGraph], first: _Int64, time_ns: _Int
         offset = begin + targets
         measured = time_ns[offset] - time_ns[begin + sources]
         is_whole = graph.time_ns[targets] - graph.time_ns[sources] == graph.chain_ns[targets]
-        # If a chain takes all the time between its two points on the rank's clock, its length is the time between these
-        # points on the reference clock, because the two clocks may run at different rates.
+        # A chain is whole if it is as long as the time between its two points on the rank's clock. Its length is then
+        # set to the time between these points on the reference clock, because the clocks may run at different rates.
         lengths = np.where(is_whole, measured, np.minimum(graph.chain_ns[targets], measured))
         chains.append(JoinEdges(begin + sources, offset, JoinType.CHAIN, lengths, np.full(len(targets), -1)))
         shortcuts.append(

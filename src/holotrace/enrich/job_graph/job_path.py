@@ -90,7 +90,7 @@ def segments(job: JobGraph, found: pl.DataFrame, expanded: Mapping[int, pl.DataF
 
     Args:
         job: the graph.
-        found: the `legs`.
+        found: the path, as returned by `legs`.
         expanded: {rank: result of `holotrace.enrich.job_graph.expansion.expansion`}.
 
     Returns:

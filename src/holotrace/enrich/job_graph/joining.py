@@ -60,7 +60,7 @@ class JobGraph(EqualByContent):
         return int(self.time_ns[-1] - self.time_ns[0])
 
     def taken_ns(self) -> _Int64:
-        """Return how long each edge took: the measured time or, if the edge does not bind, at most its `length_ns`."""
+        """Return how long each edge took: at most its `length_ns`, except that edges in `binding` took the measured time."""
         measured = np.maximum(0, self.time_ns[self.edges.target] - self.time_ns[self.edges.source])
         taken: _Int64 = np.minimum(self.length_ns, measured)
         binds = self.binding[self.binding != NO_EDGE]
@@ -140,7 +140,7 @@ def _without_cycle(
 
 
 def _aligned(job: JobCalls, rank: int, time_ns: _Int64) -> _Int64:
-    """Convert a rank's times to the reference clock; times that would precede the first time are clipped to it."""
+    """Convert a rank's times to the reference clock; raise those that precede the first result to the first result."""
     offset = job.clocks.corrections(rank, time_ns)["offset_ns"].fill_null(strategy="forward")
     times: _Int64 = time_ns + offset.fill_null(strategy="backward").to_numpy()
     from_begin: _Int64 = np.maximum(times, times[0])

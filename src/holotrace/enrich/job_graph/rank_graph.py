@@ -98,7 +98,7 @@ def opened(known: CallGraph) -> OpenGraph:
 
 
 def points(known: CallGraph) -> tuple[npt.NDArray[np.bool_], _Rows]:
-    """Return which nodes are points of `RankGraph`, and the start of the call that ends at each node (-1 if none)."""
+    """Return for each node: whether it is a point of `RankGraph`; the start node of the call that ends there, or -1."""
     count = len(known.graph.nodes)
     is_point = np.zeros(count, np.bool_)
     is_point[[0, -1]] = True

@@ -16,8 +16,8 @@ def by_time(operations: pl.DataFrame) -> Dependencies:
         computation    starts after the previous computation on its rank, and after each communication that ended
                        between these two computations
         communication  starts after the last computation that ended before the communication began; if other
-                       communications ended after that computation and before this communication began, also after the
-                       last of them
+                       communications ended between the end of that computation and the start of this communication,
+                       it also starts after the last of these
 
     In a communication, each rank waits for the last rank to enter. Only a rank that left before the last rank entered
     did not wait.

@@ -14,11 +14,12 @@ class Dependencies(NamedTuple):
     """The dependencies between operations.
 
     after     operation `row` (uint32) starts only after operation `before` (uint32) has ended
-    instance  int64, per operation: number of its communication; null if it does not communicate or the other ranks are
-              unknown
-    waits     bool, per operation: whether it waits for the other ranks of its communication; if false, only
-              the other ranks wait for it
-    is_alone  bool, per operation: whether it communicates with ranks outside the table, so its time may include waiting
+    instance  int64, per operation: number of its communication, the same on all ranks; null if it does not communicate
+              or the other ranks are unknown
+    waits     bool, per operation: whether it waits for the other ranks of its communication; if false, they may wait
+              for it, but it does not wait for them
+    is_alone  bool, per operation: whether it communicates only with ranks that are not in the table; its time may then
+              include waiting
     """
 
     after: pl.DataFrame

@@ -63,7 +63,7 @@ class Phases(NamedTuple):
 
 
 def phases(rank_trace: RankTrace) -> Phases:
-    """Return when a rank computes, and in which phase: on its devices or, without computation kernels, on its host.
+    """Return when a rank's devices (or, without computation kernels, its host) compute, and in which phase.
 
     If the pipeline's schedule is annotated, the annotations show which pass runs. Otherwise, operators that the
     autograd engine runs belong to the backward pass, and operators outside both the engine and the optimizer belong to
@@ -83,8 +83,8 @@ def phases(rank_trace: RankTrace) -> Phases:
 def _of_host(actions: pl.DataFrame, ranges: Iterable[tuple[str, Intervals]]) -> pl.DataFrame:
     """Return the phases of the host.
 
-    Where phases overlap, an annotated pass takes precedence over the kinds in `ranges`, and each of these kinds takes
-    precedence over the kinds after it.
+    Where phases overlap, the time belongs to the annotated pass or, without one, to the first overlapping kind in
+    `ranges`.
     """
     tables = [actions]
     taken = union_of(actions)

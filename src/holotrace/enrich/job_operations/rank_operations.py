@@ -19,8 +19,8 @@ from holotrace.store.trace import RankTrace
 
 LEAST_WAIT_NS = 100_000
 LEAST_WAIT = 0.5
-"""If a rank is idle just before a call ends, this idle time is treated as a wait for the call if it lasts at least
-`LEAST_WAIT_NS`, or at least the fraction `LEAST_WAIT` of the call's duration."""
+"""A rank's idle time just before a call ends is treated as a wait for the call if it lasts at least `LEAST_WAIT_NS`, or
+at least the fraction `LEAST_WAIT` of the call's duration."""
 
 SMALL_PASS = 0.2
 """A computation is merged into a neighbouring computation if its busy time is below this fraction of the mean busy time

@@ -99,8 +99,8 @@ def operations_table(frame: pl.DataFrame, source: str = "the table of operations
         global_chunk   int64   model chunk within the model; by default chunk * stages + stage; also `gmc`
         sequence       int64   number among the operations of the same kind, rank and step, by default in order of
                                start; rows with equal numbers are parts of one operation; also `seq_id`
-        instance       int64   number of the communication, the same on all of its ranks in a step; null if unknown.
-                               Without this column, operations are matched by kind and order
+        instance       int64   number of the communication within its step, the same on all participating ranks; null
+                               if unknown. Without this column, operations are matched by kind and order
         message_bytes  int64   size of the message; only communications of equal kind and size are compared
 
     Returns:

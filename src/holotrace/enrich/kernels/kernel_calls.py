@@ -20,8 +20,8 @@ GRID, BLOCK = ("grid_x", "grid_y", "grid_z"), ("block_x", "block_y", "block_z")
 _GRID_COUNTS_THREADS = "^hip(Ext|Hcc)ModuleLaunchKernel"
 """Launch calls that give the grid in threads ("work-items"); all other calls give it in blocks.
 
-Kineto copies the arguments of the call unchanged into the row of the call and into the row of the kernel. The name of
-the call therefore shows the unit of the grid in both rows.
+Kineto copies the grid from the arguments of the launch call, unchanged, into the row of the call and the row of the
+kernel. In both rows, the name of the launch call therefore shows whether the grid counts threads or blocks.
 https://github.com/ROCm/HIP/blob/rocm-6.2.x/include/hip/hip_ext.h
 https://github.com/pytorch/kineto/blob/main/libkineto/src/RocprofActivity_inl.h
 """
@@ -29,7 +29,7 @@ https://github.com/pytorch/kineto/blob/main/libkineto/src/RocprofActivity_inl.h
 
 @derived_under_rules
 def kernel_calls(rank_trace: RankTrace) -> pl.DataFrame:
-    """Return every kernel, without copies, memsets and synchronisations.
+    """Return all kernels, but no copies, memsets or synchronisations.
 
     Returns:
         Sorted by start_ns:

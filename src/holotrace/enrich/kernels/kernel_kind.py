@@ -261,7 +261,7 @@ def active_rules() -> tuple[Rule, ...]:
 
 
 def kind_of_name(name: str, event_kind: EventKind = EventKind.KERNEL) -> KernelKind | None:
-    """Return the kind of kernels with this name according to the active rules; None for rows that are not work."""
+    """Return the kind of kernels with this name according to the active rules; None if such rows are not work."""
     return matcher(active_rules(), event_kind)(name)
 
 

@@ -55,7 +55,7 @@ class Rule:
 
     pattern  regular expression, searched for in the whole name, because template arguments may name the instruction
     cores    "tensor" for tensor or matrix cores, "ordinary" for other cores, "unknown" if the name does not show which
-    reason   where such names come from
+    reason   why the pattern shows these cores, or where such names come from
     """
 
     pattern: str
@@ -261,7 +261,7 @@ RULES: tuple[Rule, ...] = (
     Rule(
         r"^_?(p_)?matmul_(ogs_)?[NT]{3}_\w{0,99}(bf16|fp16|fp8|e4m3|e5m2|mxfp|nvfp|int8)|^kernel_unified_attention_[23]d",
         "tensor",
-        "kernels that multiply numbers of at most 16 bits: gpt-oss, and vLLM's unified attention; "
+        "gpt-oss, and vLLM's unified attention: kernels that multiply numbers of at most 16 bits; "
         "https://github.com/triton-lang/triton/tree/main/python/triton_kernels, "
         "https://github.com/vllm-project/vllm/tree/main/vllm/v1/attention/ops",
     ),

@@ -84,7 +84,8 @@ def described_blocks(events: pl.DataFrame, blocks: pl.DataFrame) -> pl.DataFrame
     """Describe each block by the event that allocated it or, if that event is unknown, by the event that freed it.
 
     Args:
-        events: `memory_events` with two more columns, operator and caller: rows of host nodes, -1 if there is none.
+        events: `memory_events` with two more columns, operator and caller: row numbers in `host_nodes`; -1 if
+            there is none.
         blocks: the result of `memory_blocks`.
 
     Returns:

@@ -97,8 +97,8 @@ class Arguments:
         """Return the shapes of a list of tensors.
 
         Raises:
-            UnknownCostError: the input is not a list of shapes, or its list is empty in the trace. The profiler writes
-                an empty list for more than 30 tensors, see
+            UnknownCostError: the input is not a list of shapes, or the trace has an empty list for it. The profiler
+                writes an empty list if there are more than 30 tensors; see
                 https://github.com/pytorch/pytorch/blob/main/torch/csrc/profiler/util.h
         """
         listed = self.dims[index] if -self.count <= index < self.count else None

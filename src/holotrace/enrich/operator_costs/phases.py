@@ -28,8 +28,8 @@ _Bools = npt.NDArray[np.bool_]
 def phases(rank_trace: RankTrace, rows: pl.Series) -> pl.Series:
     """Return the phase of each of these rows of `call_stacks`; null for row -1.
 
-    Activation checkpointing repeats the forward pass inside the backward pass. Autograd records the repeated operators:
-    they are inside a backward operator and have a sequence number, but no `forward_thread_id`. With
+    Activation checkpointing repeats the forward pass inside the backward pass. In the trace, the operators of this
+    repeated forward pass are inside a backward operator and have a sequence number, but no `forward_thread_id`. With
     `create_graph=True`, operators that compute gradients are recorded in the same way. Therefore, an operator counts as
     recomputation only if a call outside the backward pass also has the same name and shapes.
 

@@ -1,1 +1,1 @@
-"""Finds how the host calls in the file nest; calls from CUDA graph captures are added elsewhere."""
+"""Finds how the host calls in the trace file nest; other packages add the calls from CUDA graph captures."""

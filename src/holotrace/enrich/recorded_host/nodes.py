@@ -115,8 +115,8 @@ def _is_within_operator(
 ) -> npt.NDArray[np.bool_]:
     """Return which annotations are inside an operator.
 
-    An annotation counts as inside an operator even if other annotations or runtime or driver calls lie between the two,
-    but not if a module lies between them.
+    An annotation counts as inside an operator even if other annotations or runtime or driver calls lie between the
+    operator and the annotation, but not if a module lies between them.
     """
     is_annotation = (node_class == NodeClass.ANNOTATION) & ~is_call
     rows = np.flatnonzero(is_annotation)
@@ -129,7 +129,7 @@ def _is_within_operator(
 def _module_calls(rank_trace: RankTrace, columns: list[str]) -> pl.DataFrame:
     """Return the module calls.
 
-    They must come before all other ranges in the table, because the first of two equal ranges becomes the parent.
+    In the table of ranges, module calls must come before all other ranges, because the first of two equal ranges becomes the parent.
     """
     ids = rank_trace.strings.str.starts_with(MODULE_PREFIX).arg_true().cast(pl.UInt32)
     if ids.is_empty():

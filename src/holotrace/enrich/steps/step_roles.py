@@ -78,7 +78,8 @@ def times_within(
         intervals: the intervals of the `ROLES`.
         within: the steps.
         restarts: whether to count some time twice, as the TensorBoard plugin does by mistake: if the earlier roles
-            together fill every step, the plugin still counts the whole time of the next role.
+            together fill every step, no time is left for the next role, but the plugin nevertheless counts that role's
+            whole time.
     """
     starts, ends = within["start_ns"].to_numpy(), within["end_ns"].to_numpy()
     taken: Intervals = (np.empty(0, np.int64), np.empty(0, np.int64))

@@ -87,11 +87,11 @@ def annotation_names(rank_trace: RankTrace) -> tuple[str, ...]:
 def device_extended_windows(rank_trace: RankTrace, annotation: str | None = None) -> pl.DataFrame:
     """Return the `windows`, each extended until all device work that it launched has ended.
 
-    Device work belongs to the window in which its launch begins. A window begins at its start on the host or, if the
-    device work of the previous window is still running then, when this work ends. The first window likewise begins
-    after all earlier device work. Windows at the end that launched no work are dropped. If the last remaining window
-    launched less than 80 % of the previous window's work, it is dropped too, because the recording probably ended too
-    early. If no window launched work, all windows stay unchanged.
+    Device work belongs to the window in which its launch begins. A window begins when it starts on the
+    host. If the device work of the previous window is still running then, the window begins when this work ends. The
+    first window likewise begins after all earlier device work. Windows at the end that launched no work are dropped. If
+    the last remaining window launched less than 80 % of the previous window's work, it is dropped too, because the
+    recording probably ended too early. If no window launched work, all windows stay unchanged.
 
     Returns:
         The columns of `windows`, sorted by start_ns. The windows overlap only if they stay unchanged because no window
@@ -162,8 +162,8 @@ class BeforeLastStep:
     """Select the events before the last step, for `Trace.where`.
 
     The step that begins last is often cut short, or slowed down by the profiler. Device work is kept if it was launched
-    before this step. Host events, and device work without a known launch, are kept if they begin before this step. With
-    fewer than two distinct steps, every event is kept.
+    before this step. Host events, and device work without a known launch, are kept if they begin before this step. If
+    the trace has fewer than two distinct steps, every event is kept.
     """
 
     def __call__(self, rank_trace: RankTrace) -> npt.NDArray[np.bool_]:

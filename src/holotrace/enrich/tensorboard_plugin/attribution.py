@@ -52,7 +52,7 @@ _NO_VIEW = (
 )
 
 _NO_FACTS = RankFacts(host="", world_size=None, groups=())
-"""No facts, because the plugin needs none: it matches communication nodes by their order alone."""
+"""The facts about a rank, left empty because the plugin matches communication nodes by their order alone."""
 
 
 @dataclass(frozen=True)
@@ -134,13 +134,13 @@ class PluginAttribution(Attribution):
         return owners.select("event_index").join(kernels, on="event_index")
 
     def kernels_of_unknown_size(self, kernels: pl.DataFrame) -> pl.DataFrame:
-        """Return no kernels, because the plugin treats a kernel of unknown size as one with 0 blocks per SM."""
+        """Return no kernels: if a kernel's number of blocks per SM is unknown, the plugin uses 0."""
         return kernels.clear()
 
     # Steps
 
     def check_annotation(self, annotation: str | None) -> None:
-        """Reject any annotation, because the plugin had only its own steps."""
+        """Reject any annotation, because the plugin's steps cannot be chosen by annotation."""
         if annotation is not None:
             message = (
                 f"annotation={annotation!r} cannot be combined with compat='torch_tb_profiler': the plugin has its own "
@@ -159,7 +159,8 @@ class PluginAttribution(Attribution):
     def role_times(self, intervals: Mapping[str, Intervals], steps: pl.DataFrame) -> dict[str, Int64Array]:
         """Repeat the plugin's mistake of counting some time twice.
 
-        If the earlier roles together fill every step, the plugin still counts the whole time of the next role.
+        If the earlier roles together fill every step, no time is left for the next role, but the plugin nevertheless
+        counts that role's whole time.
         """
         return times_within(intervals, steps, restarts=True)
 
@@ -194,7 +195,7 @@ class PluginAttribution(Attribution):
         return per_step
 
     def steps_in_mean_waiting(self, per_step: pl.DataFrame) -> pl.DataFrame:
-        """Treat the time outside the steps as a step, and keep one row for each step number of a rank."""
+        """Keep one row for each rank and step number, and also the row for the time outside the steps."""
         return per_step.unique(["rank", "step"], maintain_order=True)
 
     def used_devices(self, rank_trace: RankTrace) -> list[int]:

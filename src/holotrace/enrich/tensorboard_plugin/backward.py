@@ -32,7 +32,7 @@ _CONTAINERS = (NodeClass.ROOT, NodeClass.STEP)
 
 @dataclass(eq=False)
 class _Node:
-    """A node of a tree that is being rebuilt; `row` is its row in the table, -1 for added nodes."""
+    """A node of a tree that is being rebuilt; `row` is the node's row in the table, or -1 if the node was added."""
 
     row: int
     name: int | None

@@ -125,7 +125,7 @@ def plugin_communication_ranges(rank_trace: RankTrace, steps: pl.DataFrame) -> p
 
 
 def matched_plugin_ranges(of_ranks: Mapping[int, pl.DataFrame]) -> pl.DataFrame:
-    """Return the ranges of all ranks as the table of `JobRanges`.
+    """Return the ranges of all ranks in one table, as described in `JobRanges`.
 
     Ranges of different ranks match if their nodes have the same number, and the ranges have the same number within
     their nodes (`place`). The duration of the shortest matching range is the transfer time; the remainder of a longer

@@ -29,7 +29,7 @@ def plugin_nodes_of_memory_events(rank_trace: RankTrace) -> Rows:
 
 
 def plugin_blocks_in_window(events: pl.DataFrame, window: TimeWindow) -> pl.DataFrame:
-    """Return the blocks in the window, pairing only events in the window.
+    """Return the memory blocks in the window; only events in the window are paired as allocation and free.
 
     If a block was allocated before the window, its operator and caller still come from the allocation. The size of a
     block comes from the event that frees it.

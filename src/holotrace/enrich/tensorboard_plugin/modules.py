@@ -36,7 +36,7 @@ def plugin_modules(rank_trace: RankTrace) -> pl.DataFrame:
 
     The hierarchy comes from the parent ids of the Python frames or, for Lightning, from the dots in the names. A module
     that another module calls twice is listed twice. The times are summed over all forward calls with the same name and
-    id. If a module of the hierarchy is missing from the trees, its row is left out; the plugin failed on such files.
+    id. A module of the hierarchy that is missing from the trees gets no row; the plugin failed on such files.
 
     Returns:
         path, module, module_id, depth, call_count, operator_call_count, the times of forward calls, and the times of

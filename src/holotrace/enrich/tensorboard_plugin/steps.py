@@ -42,7 +42,7 @@ def plugin_steps(rank_trace: RankTrace) -> pl.DataFrame:
 def bucket_edges(rank_trace: RankTrace) -> npt.NDArray[np.int64]:
     """Return the edges of a time series' buckets.
 
-    All buckets are equally long (1, 10, 100, … µs), except that the last may be longer.
+    All buckets have the same length (1 µs, 10 µs, 100 µs, …); only the last may be longer.
     """
     events = plugin_events(rank_trace)
     spans = events.filter(pl.col("type") == PluginType.TRACE)

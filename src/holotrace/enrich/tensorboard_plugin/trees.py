@@ -80,7 +80,7 @@ def summed_trees(rank_trace: RankTrace) -> pl.DataFrame:
 
 @derived
 def summed_runtime_owner(rank_trace: RankTrace) -> pl.DataFrame:
-    """Return the owners of runtime calls as `runtime_owner` does, but as rows of `summed_trees`.
+    """Return the row of `summed_trees` to which each runtime call belongs, in the columns of `runtime_owner`.
 
     A call belongs to the host range with the same external id, even if the range is on another thread. If several
     ranges have this id, the call belongs to the first of them, in order of thread and then start. Calls without an id
@@ -125,7 +125,7 @@ def plugin_device_owner(rank_trace: RankTrace) -> pl.DataFrame:
 
 @derived
 def plugin_durations(rank_trace: RankTrace) -> pl.DataFrame:
-    """Return event_index uint32 and duration_ns int64 of every device row, from the plugin's times."""
+    """Return event_index uint32 and duration_ns int64 of every device row, computed from the plugin's times."""
     rows = plugin_events(rank_trace).filter(pl.col("type").is_in(DEVICE_TYPES))
     return rows.select("event_index", (pl.col("end_ns") - pl.col("start_ns")).alias("duration_ns"))
 

@@ -29,10 +29,10 @@ JobDoubts = Iterator[tuple[int, Doubt]]
 
 
 def different_jobs(ranks: Mapping[int, RankRecording]) -> JobDoubts:
-    """Doubt that the files belong to one job if they differ in facts that are the same on all ranks of a job.
+    """Yield a doubt if the files differ in facts that are the same on all ranks of one job.
 
-    Reasons: world sizes, backends, GPUs or runtimes differ, several files have a world size of 1, or the recordings are
-        more than 10 s apart.
+    Reasons: the world sizes, backends, GPUs or runtimes differ; several files have a world size of 1; the recordings
+        are more than 10 s apart.
 
     Source: `holotrace.enrich.job.one_job`.
     """
@@ -42,7 +42,7 @@ def different_jobs(ranks: Mapping[int, RankRecording]) -> JobDoubts:
 
 
 def different_software(ranks: Mapping[int, RankRecording]) -> JobDoubts:
-    """Doubt comparisons between ranks with different GPUs, software versions or profiler options."""
+    """Yield a doubt about comparisons between ranks if their GPUs, software versions or profiler options differ."""
     names = dict.fromkeys(name for known in ranks.values() for name in known.software)
     for name in names:
         values = _by_value({rank: known.software.get(name) for rank, known in ranks.items()})
@@ -62,7 +62,7 @@ def different_software(ranks: Mapping[int, RankRecording]) -> JobDoubts:
 
 
 def missing_ranks(ranks: Mapping[int, RankRecording]) -> JobDoubts:
-    """Doubt waiting times if the world size in the files is larger than the number of examined ranks."""
+    """Yield a doubt about waiting times if the world size in the files is larger than the number of examined ranks."""
     sizes = {known.file.world_size for known in ranks.values() if known.file.world_size}
     missing = sorted(set(range(max(sizes, default=0))) - set(ranks))
     if missing:
@@ -80,7 +80,7 @@ def missing_ranks(ranks: Mapping[int, RankRecording]) -> JobDoubts:
 
 
 def windows_apart(ranks: Mapping[int, RankRecording]) -> JobDoubts:
-    """Doubt comparisons between ranks that were never recorded at the same time."""
+    """Yield a doubt about comparisons between ranks if the ranks were never recorded at the same time."""
     both = {rank: (known.file.first_ns, known.file.last_ns) for rank, known in ranks.items()}
     spans = {rank: (first, last) for rank, (first, last) in both.items() if first is not None and last is not None}
     if len(spans) < 2 or max(first for first, _ in spans.values()) < min(last for _, last in spans.values()):  # noqa: PLR2004
@@ -106,7 +106,7 @@ def windows_apart(ranks: Mapping[int, RankRecording]) -> JobDoubts:
 
 
 def clocks_differ(ranks: Mapping[int, RankRecording]) -> JobDoubts:
-    """Doubt comparisons of times across ranks if a rank leaves a collective more than 1 ms before another enters it.
+    """Yield a doubt about the clocks if a rank leaves a collective more than 1 ms before another rank enters it.
 
     Source: no rank can leave an all-reduce before all ranks have entered it; see
     docs/reference/analyses/collectives.md.
@@ -134,7 +134,9 @@ def clocks_differ(ranks: Mapping[int, RankRecording]) -> JobDoubts:
 
 
 def profiler_start_skew(ranks: Mapping[int, RankRecording]) -> JobDoubts:
-    """Doubt a rank's first collective if another rank, for which it may be waiting, starts recording during the call.
+    """Yield a doubt about a rank's first collective if another rank starts to record during the call.
+
+    The call may wait for the rank that starts to record.
 
     Calls are compared only if they end at nearly the same time. A call is doubted only if it takes over 10 times as
     long as the shortest call with which it is compared.

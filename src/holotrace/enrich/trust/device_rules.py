@@ -24,7 +24,7 @@ https://docs.nvidia.com/cuda/cuda-c-programming-guide/#programmatic-dependent-la
 
 
 def overlapping_work(rank_trace: RankTrace) -> Iterator[Doubt]:
-    """Doubt the times of work that overlaps on one stream, because a stream runs its work in order.
+    """Yield a doubt about the times of work that overlaps on one stream, because a stream runs its work in order.
 
     A sum of durations counts overlaps twice; the busy time, which is the length of a union, counts them once. Three
     kinds of overlap are ignored:
@@ -63,7 +63,9 @@ def overlapping_work(rank_trace: RankTrace) -> Iterator[Doubt]:
 
 
 def starts_before_launch(rank_trace: RankTrace) -> Iterator[Doubt]:
-    """Doubt the times of work that begins before the call that launched it: the clocks of host and device disagree.
+    """Yield a doubt about the times of work that begins before the call that launched it.
+
+    In this case, the clocks of host and device disagree.
 
     Source: https://github.com/pytorch/kineto/issues/1380 (kernels on H100 begin before their launches).
     """

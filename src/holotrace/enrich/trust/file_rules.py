@@ -14,14 +14,14 @@ from holotrace.units import counted
 
 
 def other_program(rank_trace: RankTrace) -> Iterator[Doubt]:
-    """Doubt a file that PyTorch's profiler did not write, because it may not show all work of the job."""
+    """Yield a doubt if PyTorch's profiler did not write the file, because the file may not show all work of the job."""
     writer = other_writer(rank_trace)
     if writer:
         yield Doubt("other_program", f"The file was {other_writer_text(writer)}")
 
 
 def cut_off_file(rank_trace: RankTrace) -> Iterator[Doubt]:
-    """Doubt a file that ends in the middle of its events; device work, which is written last, may be missing."""
+    """Yield a doubt if the file ends in the middle of its events; device work, which is written last, may be missing."""
     text = cut_off_text(rank_trace)
     if text:
         has_work = any(rank_trace.event_counts().get(kind) for kind in DEVICE_WORK_KINDS)
@@ -30,7 +30,7 @@ def cut_off_file(rank_trace: RankTrace) -> Iterator[Doubt]:
 
 
 def lost_events(rank_trace: RankTrace) -> Iterator[Doubt]:
-    """Doubt a file if the reader had to drop parts of it."""
+    """Yield a doubt if the reader had to drop parts of the file."""
     dropped = [
         finding
         for finding in rank_trace.health.findings

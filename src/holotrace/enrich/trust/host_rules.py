@@ -32,7 +32,7 @@ _HOST_KINDS = (EventKind.CPU_OP, EventKind.PYTHON_FUNCTION, *LAUNCH_KINDS)
 
 
 def waits_end_early(rank_trace: RankTrace) -> Iterator[Doubt]:
-    """Doubt a wait for a stream or device that ends while work launched before the wait is still running.
+    """Yield a doubt if a wait for a stream or device ends while work launched before the wait is still running.
 
     Source: rule `stream_sync_overlap` of PyTorch's torch/profiler/_trace_validator.py.
     """
@@ -89,7 +89,7 @@ def shared_sequence_numbers(rank_trace: RankTrace) -> Iterator[Doubt]:
 
 
 def gaps_in_host_recording(rank_trace: RankTrace) -> Iterator[Doubt]:
-    """Doubt periods in which no host event begins, although device work was launched in them.
+    """Yield a doubt about periods in which no host event begins, although device work was launched in them.
 
     Correlation numbers ascend as the host launches work. If device work has a number that no recorded call has,
     the call that launched this work was lost. The lost call ran between the recorded calls with the next lower and the

@@ -27,7 +27,9 @@ _BEGINS = r"(?i)begin_?capture"
 
 
 def incomplete_graph_replays(rank_trace: RankTrace) -> Iterator[Doubt]:
-    """Doubt idle time during graph replays that have no device rows, or fewer than other replays of the same graph.
+    """Yield a doubt about the idle time during graph replays for which some or all device rows are missing.
+
+    Rows are missing if a replay has fewer rows than other replays of the same graph, or none.
 
     Sources: https://github.com/AMD-AGI/TraceLens/issues/728, https://github.com/AMD-AGI/Hyperloom/issues/1047.
     """
@@ -55,7 +57,7 @@ def incomplete_graph_replays(rank_trace: RankTrace) -> Iterator[Doubt]:
 
 
 def launches_without_work(rank_trace: RankTrace) -> Iterator[Doubt]:
-    """Doubt idle time after calls whose kernel is missing from the trace.
+    """Yield a doubt about the idle time after calls whose kernel is missing from the trace.
 
     Launches before the first launch with recorded work, or after the last one, are ignored, because a recording often
     lacks device work at its start and end. Launches during a capture are also ignored, because they only add nodes to a
@@ -89,7 +91,9 @@ def launches_without_work(rank_trace: RankTrace) -> Iterator[Doubt]:
 
 
 def launches_left_out(rank_trace: RankTrace) -> Iterator[Doubt]:
-    """Doubt all idle time between the first and last device work if most launches and their work are missing.
+    """Yield a doubt about all idle time between the first and last device work if most launches are missing.
+
+    In this case, the work of these launches is missing, too.
 
     Source: https://docs.nvidia.com/cupti/main/main.html#correlating-activity-records, on correlation ids.
     """

@@ -24,7 +24,9 @@ _END = "Record Window End"
 
 
 def profiler_overhead(rank_trace: RankTrace) -> Iterator[Doubt]:
-    """Doubt the steps in which the profiler's own work, such as requests for buffers, takes more than 5 % of the time.
+    """Yield a doubt about steps in which the profiler's own work takes more than 5 % of the time.
+
+    An example of such work is a request for buffers.
 
     Source: https://docs.nvidia.com/cupti/api/structCUpti__ActivityOverhead3.html; Kineto writes these records.
     """
@@ -62,7 +64,7 @@ def profiler_overhead(rank_trace: RankTrace) -> Iterator[Doubt]:
 
 
 def steps_with_profiler_start(rank_trace: RankTrace) -> Iterator[Doubt]:
-    """Doubt the steps in which the profiler starts or stops, because starting or stopping can take seconds."""
+    """Yield a doubt about steps in which the profiler starts or stops, because this can take seconds."""
     whole, marks = _steps(rank_trace), _marks(rank_trace)
     if whole.is_empty() or marks.is_empty():
         return

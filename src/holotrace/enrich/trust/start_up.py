@@ -44,7 +44,9 @@ _SYNCHRONISES = r"(?i)all_?reduce|all_?gather|reduce_?scatter|all_?to_?all|barri
 
 
 def slow_first_steps(rank_trace: RankTrace) -> Iterator[Doubt]:
-    """Doubt the first steps if they take more than 10 times the median step: they probably compile, allocate or wait.
+    """Yield a doubt about the first steps if they take more than 10 times as long as the median step.
+
+    Such steps probably compile, allocate or wait.
 
     Source: https://github.com/AMD-AGI/TraceLens/issues/1049.
     """
@@ -89,9 +91,10 @@ def slow_first_calls(rank_trace: RankTrace) -> Iterator[Doubt]:
 
 
 def work_before_recording(rank_trace: RankTrace) -> Iterator[Doubt]:
-    """Doubt idle time in which a stream probably still runs work that was launched before the recording.
+    """Yield a doubt about idle time in which a stream probably still runs work launched before the recording.
 
-    Source: streams run their work in order, https://docs.nvidia.com/cuda/cuda-c-programming-guide/index.html#streams.
+    A stream runs its work in order.
+    Source: https://docs.nvidia.com/cuda/cuda-c-programming-guide/index.html#streams.
     """
     times = earlier_work(rank_trace)
     share = _share_of_recording(rank_trace, times)
@@ -115,7 +118,7 @@ def _share_of_recording(rank_trace: RankTrace, times: Intervals) -> float:
 
 
 def slow_first_collectives(rank_trace: RankTrace) -> Iterator[Doubt]:
-    """Doubt the first calls of a collective kernel if they take more than 10 times the kernel's median duration.
+    """Yield a doubt about the first calls of a collective kernel if they take more than 10 times the median duration.
 
     A rank whose profiler starts early waits in its first collective for ranks whose profilers are still starting.
 

@@ -164,7 +164,7 @@ class _Merged:
 
     @property
     def base_ns(self) -> int:
-        """The base time of the first file. Times are relative to it; otherwise, doubles would lose digits."""
+        """The base time of the first file. Times are written relative to it, so that they lose no digits as doubles."""
         return next(known.base_ns for known in self.ranks.values())
 
     def head(self) -> str:

@@ -132,7 +132,8 @@ class Cache:
         for folder, manifest in shared_manifests(self.shared / _home_name(source)):
             with suppress(KeyError, TypeError, DamagedEntryError, OSError):
                 stamp = Stamp(**manifest["stamp"])
-                if isinstance(source, Path):  # another machine may have stamped its own copy, so compare the bytes
+                if isinstance(source, Path):
+                    # the stamp may describe another machine's copy of the file, so let is_of compare the content
                     stamp = replace(stamp, taken_ns=0)
                 kept = Entry("", "", manifest["content_hash"], MemoryTables({}), stamp=stamp)
                 if kept.is_of(source, content_hash):
@@ -140,7 +141,7 @@ class Cache:
         return None
 
     def _copied(self, folder: RemotePath, home: Path) -> Entry | None:
-        """Copy a shared entry; if it is damaged, remove it and return None. The caller then reads the trace."""
+        """Copy a shared entry; if it is damaged, remove it and return None, so that the caller reads the trace."""
         with _temporary_folder(home) as temporary:
             fetch_entry(folder, temporary)
             try:

@@ -1,7 +1,7 @@
 """Write the tables of one rank as Parquet files that any engine can read, and read them back.
 
 The columns of `holotrace.schema.TABLES` are made readable: `string` and `json` columns contain the string itself, and the
-`kind` of an event is its name in lower case. `collectives.rank` is renamed to `recorded_rank`, because engines
+`kind` of an event is its name in lower case. `collectives.rank` is renamed to `recorded_rank`, because query engines
 derive a column `rank` from the folder's name. Strings are dictionary-encoded. String ids are not stored; they are the
 row numbers of the table `strings`. A table without rows has no file, unless it is in `ALWAYS_WRITTEN`.
 """

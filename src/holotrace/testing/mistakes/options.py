@@ -107,9 +107,9 @@ class JobOptions:
         return 2 if "data_parallel" in self.mistakes else 1
 
     def with_mistake(self, name: str, amount: float = 1.0, *, rank: int | None = None) -> JobOptions:
-        """Return the job with this mistake and no other."""
+        """Return a copy of the options with this mistake and no other."""
         return replace(self, mistakes={name: amount}, mistake_rank=rank)
 
     def with_remedy(self, name: str, amount: float = 1.0) -> JobOptions:
-        """Return the job with one more remedy."""
+        """Return a copy of the options with this remedy added."""
         return replace(self, remedies={**self.remedies, name: amount})

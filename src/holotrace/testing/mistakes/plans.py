@@ -11,10 +11,10 @@ from holotrace.testing.mistakes.jobs import step_ns_of
 from holotrace.testing.mistakes.options import JobOptions
 
 _DRAWN_SHARES = (0.12, 0.18, 0.3)
-"""The minimum cost of a planted mistake is drawn from these fractions of the healthy step."""
+"""The minimum cost of a planted mistake, as a fraction of the healthy step, is drawn from these numbers."""
 
 _LEAST_SHARE = 0.06
-"""The minimum cost of a planted mistake whose size cannot be chosen, as a fraction of the healthy step."""
+"""The minimum cost of planted mistakes that can cost only little, as a fraction of the healthy step."""
 
 
 @dataclass(frozen=True)
@@ -91,7 +91,7 @@ def _ranks(job: JobOptions, dice: random.Random) -> JobOptions:
 
 
 def _first_costly(rule: str, jobs: Iterable[tuple[JobOptions, JobOptions]], share: float) -> Pair:
-    """Return the first pair in which the mistake costs at least this fraction of the healthy job's step."""
+    """Return the first pair whose planted mistake costs at least the fraction `share` of the healthy job's step."""
     for planted, healthy in jobs:
         if step_ns_of(planted) >= (1 + share) * step_ns_of(healthy):
             return Pair(rule, planted, healthy)
@@ -282,8 +282,8 @@ def _many_collectives(rule: str, job: JobOptions, dice: random.Random) -> Pair:
 def _launch_bound(rule: str, job: JobOptions, dice: random.Random) -> Pair:
     """Run a small model on a slow CPU; in the healthy job, the CPU takes almost no time, as if it replayed CUDA graphs.
 
-    The CPU must be too slow even if Python functions are not recorded. If it were too slow only because they are
-    recorded, the mistake would be the recording, not the slow CPU.
+    The two jobs are compared without recording Python functions, because recording them slows the CPU down. If the CPU
+    were too slow only for this reason, the mistake would be the recording, not the slow CPU.
     """
     job = replace(_small(job, dice), hidden=512, heads=8)
     has_stacks = dice.random() < 1 / 2

@@ -108,7 +108,7 @@ class Recorder:
         self._reserved = self._allocated = options.memory_before
 
     def amount(self, mistake: str) -> float:
-        """Return the amount of a mistake on this rank; 0 if the rank does not make the mistake."""
+        """Return how large a mistake is on this rank; 0 if the rank does not make the mistake."""
         return self.options.mistakes.get(mistake, 0) if self.options.mistake_rank in (None, self.rank) else 0
 
     def about(self, duration_ns: float) -> int:
@@ -150,7 +150,10 @@ class Recorder:
 
     @contextmanager
     def function(self, name: str) -> Iterator[None]:
-        """Record a Python function or module around the `with` block; without `stacks`, only take up host time."""
+        """Record the `with` block as a call of a Python function or module.
+
+        Without the option `stacks`, record nothing; the call still takes host time.
+        """
         self.spend(1_200 + self.amount("python_overhead"))
         self._profiled(_PROFILED_FUNCTION_NS)
         if not self.options.stacks:
@@ -292,7 +295,7 @@ class Recorder:
         self._gloo, self.host, self.thread = self.host, caller, thread
 
     def wait_for_host_collectives(self) -> None:
-        """Make the host wait for its collectives, and the compute stream for the copies of their results."""
+        """Make the host wait for its own collectives, and the compute stream wait for the copies of their results."""
         self.host = self._course.point((self.host, 0), (self._gloo, _HAND_OVER_NS))
         self.wait(COMPUTE, _HOST_DATA)
 

@@ -1,7 +1,7 @@
 """Simulate the course of a job as a graph of points in time.
 
 Each edge of the graph sets a minimum time between an earlier point and a later point. A planted delay is the minimum
-time of an edge. The job without the delay is the same graph with this minimum time set to 0.
+time of an edge. To simulate the job without the delay, set the minimum time of this edge to 0.
 """
 
 from __future__ import annotations
@@ -42,11 +42,11 @@ class Course:
         self._order: list[int] | None = None
 
     def point(self, *after: After, activity: Activity = NOTHING) -> int:
-        """Add a point as early as the points in `after` allow; `activity` is what the rank does just before it."""
+        """Add a point as soon as the points in `after` allow; just before the new point, the rank does `activity`."""
         return self._added([_Edge(*earlier, _NOT_PLANTED) for earlier in after], activity)
 
     def delayed(self, point: int, cause: int, delay_ns: int, activity: Activity = NOTHING) -> int:
-        """Add a point that a planted cause delays."""
+        """Add a point `delay_ns` after `point`; the planted cause `cause` is the reason for the delay."""
         return self._added([_Edge(point, delay_ns, cause)], activity)
 
     def _added(self, before: list[_Edge], activity: Activity) -> int:

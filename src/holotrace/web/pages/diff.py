@@ -41,7 +41,7 @@ _QUESTIONS = tuple(reversed(COMPARISONS))
 """The questions about two traces; the question that aligns the traces comes first."""
 
 _PREFIXES = {"compare_traces": "diff"}
-"""In addresses, the name of a table begins with the name of its question; for these questions, with this prefix."""
+"""The prefix of table names in addresses, for each question whose prefix is not its own name."""
 
 
 def control_of(session: Session, selection: Selection) -> str:

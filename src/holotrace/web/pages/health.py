@@ -90,7 +90,7 @@ def answer(files: Sequence[FileHealth]) -> str:
     states = Counter[str](file.state for file in files)
     events = counted(sum(file.event_count for file in files), "event")
     if set(states) == {"clean"}:
-        are_clean = "The file is clean" if len(files) == 1 else f"All {len(files):,} files are clean"
+        are_clean = "The file is clean" if len(files) == 1 else f"The {len(files):,} files are clean"
         return f"{are_clean}: {events}, all read as written."
     each = [f"{states[state]:,} {state}" for state in _STATES if states[state]]
     return f"{counted(len(files), 'file')}: {', '.join(each)}; {events}."

@@ -75,7 +75,7 @@ def _verdict(session: Session, selection: Selection) -> Component:
 
 
 def _answers(session: Session, selection: Selection) -> Component:
-    """Return the answer to each question in `_ANSWERS` that has data, with a link to the question's page."""
+    """Return the answers to the questions in `_ANSWERS`, each with a link to its page; skip questions without data."""
     said = [(name, _answer(name, session, selection)) for name in _ANSWERS]
     items = [html.Li([shown(sentence), " ", _link(name, selection)]) for name, sentence in said if sentence]
     title = dmc.Title("At a glance", order=2, size="h4")

@@ -111,7 +111,8 @@ class Parts:
 def with_run(selection: Selection, session: Session) -> Selection:
     """Complete an address.
 
-    The default page is the list of runs if there are several runs, else the overview. The default run is the first.
+    The default page is the list of runs if there are several runs, else the overview. The default run on all
+    pages except the list of runs is the first run.
     """
     ids = [run.id for run in session.runs]
     view = selection.view or (RUNS_VIEW if len(ids) > 1 and not selection.run else FIRST_VIEW)

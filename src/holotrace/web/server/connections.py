@@ -42,7 +42,7 @@ LONGEST_STALL_S = 120
 _MOST_HEADER_BYTES = 64 << 10
 _CLEANED_EVERY_S = 5
 _SPARE = 32
-"""Number of connections accepted beyond the maximum while the server is closing others."""
+"""How far the number of connections may exceed the maximum while the server closes waiting connections."""
 
 
 class Connection(HTTPChannel):  # type: ignore[misc]  # waitress has no types

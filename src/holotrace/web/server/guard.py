@@ -84,7 +84,7 @@ class Guard:
         return _with_policy(self._app, environ, start_response, self._frames)
 
     def _refusal(self, environ: WSGIEnvironment) -> tuple[str, str] | None:
-        """Return status and reason if the request must be refused even if it contains the token."""
+        """If the request must be refused even with the right token, return the HTTP status and the reason."""
         host = environ.get("HTTP_HOST", "")
         if not self._goes_by(_host_name(host)):
             return "403 Forbidden", f"this server does not accept the host name in this address; {self._way_to_allow}"

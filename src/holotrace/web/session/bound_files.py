@@ -26,7 +26,8 @@ from holotrace.store.trace_file import Reader, TraceFile
 T = TypeVar("T")
 
 _OPENED_FILES = Path("/proc/self/fd")
-"""The folder in which Linux provides a path for each open file of this process; it works even if the file is moved."""
+"""The folder in which Linux provides a path for each open file of this process. The path works even if the file is
+moved."""
 
 _READ = os.O_RDONLY | getattr(os, "O_BINARY", 0)
 _NO_LINK = getattr(os, "O_NOFOLLOW", 0)
@@ -100,7 +101,7 @@ class BoundFile:
 
 @dataclass(frozen=True)
 class BoundReader:
-    """Reads one file through its descriptor, with the reader `inner`."""
+    """Reads one file with the reader `inner`, through the file's descriptor."""
 
     inner: Reader
     file: BoundFile

@@ -79,7 +79,7 @@ class CountingRanks(InProcessExecutor):
 
 
 class CountingCalls(Executor):
-    """Processes the ranks with another executor, and reports the number of finished ranks to a `Reading`."""
+    """Passes the call for each rank to another executor, and reports to a `Reading` how many ranks are finished."""
 
     def __init__(self, executor: Executor, reading: Reading, rank_count: int) -> None:
         """Report finished ranks to `reading`; after `rank_count` ranks, count from 0 again for the next computation."""

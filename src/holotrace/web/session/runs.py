@@ -45,7 +45,8 @@ _Listing = tuple[tuple[str, int, int | str], ...]
 class RunInfo:
     """One recorded job.
 
-    id      an id that does not change when the server restarts; a span's id ends with its number: `31fc1308cf59~2`
+    id      an id that does not change when the server restarts; the id of a span (one of several recordings in the
+            run's folder) ends with the span's number: `31fc1308cf59~2`
     name    the run's folder, relative to the served folder, or the name of the file
     source  the argument for `holotrace.open_trace`
     root    the folder that must contain the run's files; None if the user named the files
@@ -121,7 +122,7 @@ def expect_still_there(real: Mapping[str, Path]) -> None:
     """Check that paths still point to the same files as when the server started.
 
     Raises:
-        UnreadableTraceError: a path points to another file.
+        UnreadableTraceError: a path now points to a different file.
     """
     for path, file in real.items():
         if Path(path).resolve() != file:
@@ -145,7 +146,7 @@ def _bound(rank_trace: RankTrace, root: str | None) -> RankTrace | None:
 
 
 def _bound_captures(source: CaptureSource | None, root: str | None) -> CaptureSource | None:
-    """Return the source of captures, restricted to `root`; captures named by the user are not restricted."""
+    """Return `source`, restricted to captures inside `root`; if the user named the captures, return it unchanged."""
     if not isinstance(source, CaptureFiles) or source.named:
         return source
     return replace(source, reader_of=partial(_bound_reader, root=root))

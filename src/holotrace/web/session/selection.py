@@ -44,7 +44,7 @@ class Selection:
 
     @classmethod
     def from_query(cls, text: str | None) -> Selection:
-        """Read a query string, with or without question mark."""
+        """Read a query string, with or without a leading question mark."""
         pairs = dict(_pairs(text or ""))
         options = {key: value for key, value in pairs.items() if key not in _NAMED and _OPTION_KEY.fullmatch(key)}
         return cls(

@@ -134,7 +134,7 @@ class Session:
 
         Raises:
             UnknownRankError: the run does not have such a rank.
-            HolotraceError: no file is readable, or `whole` raised an error.
+            HolotraceError: no file is readable, or the readable files do not form a job.
         """
         return self._open((scope, self.run(scope.run).stamp), lambda: self._chosen(scope))
 

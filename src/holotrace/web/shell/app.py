@@ -55,7 +55,7 @@ def create_app(session: Session, *, requests_prefix: str = "./") -> Dash:
         enable_mcp=False,
     )
     app.init_app(flask, requests_pathname_prefix=requests_prefix)
-    flask.register_error_handler(DependencyException, lambda _: Response(status=404))  # the path is not a script
+    flask.register_error_handler(DependencyException, lambda _: Response(status=404))  # no such script is registered
     register_scripts(flask)
     register_body_check(app, flask)
     parts = Parts(session, pages, {CHOICES_PART: choices_part, WITHOUT_DATA_PART: without_data_part})
@@ -150,7 +150,7 @@ def _shell(shown: _Shown, query: str | None, scheme: str) -> Component:
         navbar={"width": 230, "breakpoint": "md", "collapsed": {"mobile": True}},
         padding="md",
     )
-    # if the server does not know the query yet, the browser takes it from its address and sends it later
+    # if `query` is None, the browser reads it from the address of the page and sends it to the server later
     known = {} if query is None else {"search": query}
     stores = [dcc.Location(id="url", refresh="callback-nav", **known), dcc.Store(id="templates", data=_templates())]
     return dmc.MantineProvider([*stores, shell], id="theme", forceColorScheme=scheme)

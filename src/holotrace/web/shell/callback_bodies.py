@@ -88,7 +88,7 @@ def _is_output(sent: object, wanted: Mapping[str, str]) -> bool:
 def _is_id(sent: object, wanted: str) -> bool:
     """Return whether an id is the wanted id or, if that is a pattern, matches it.
 
-    All values in the id must be strings.
+    An id that matches a pattern must have only strings as values.
     """
     if not wanted.startswith("{"):
         return sent == wanted

@@ -1,6 +1,6 @@
-// TensorBoard calls `render` in the frame of its tab. `render` loads a page of holotrace into this frame. All addresses
-// are relative, so the pages work under any path of TensorBoard. A key in TensorBoard's address selects the page, for
-// example `?p.holotrace.view=timeline#holotrace`.
+// TensorBoard calls `render` in the frame of the plugin's tab. `render` loads a page of holotrace into this frame. All
+// addresses are relative, so the pages work under any path of TensorBoard. A key in TensorBoard's address selects the
+// page, for example `?p.holotrace.view=timeline#holotrace`.
 const PREFIX = "p.holotrace.";
 
 const parameters = () => {

@@ -102,6 +102,6 @@ def _names_below(logdir: str) -> Iterator[list[str]]:
 
 
 def _may_hold_traces(logdir: str) -> bool:
-    """Return whether a file below the log folder is named like a trace, or there are too many folders to search."""
+    """Return whether a file below the log folder has the name of a trace; also True if there are too many folders."""
     folders = list(islice(_names_below(logdir), MOST_FOLDERS))
     return len(folders) == MOST_FOLDERS or any(name.endswith(_ENDINGS) for names in folders for name in names)

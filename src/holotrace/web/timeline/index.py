@@ -25,8 +25,8 @@ NOT_SLICES = (EventKind.MEMORY, EventKind.TRACE_SPAN, EventKind.INSTANT)
 counter."""
 
 FEW_EVENTS = 150_000
-"""If a window has at most this many events, each request merges events too small to see anew. For larger windows, the
-slices of the whole rank are merged once for each level of detail, and cached."""
+"""For a window with at most this many events, each request itself merges the events that are too small to be seen. For
+larger windows, the slices of the whole rank are merged once for each level of detail, and cached."""
 
 _ANNOTATIONS = (int(EventKind.USER_ANNOTATION), int(EventKind.GPU_USER_ANNOTATION))
 _DEVICE_ROW_KINDS = (*DEVICE_WORK_KINDS, EventKind.GPU_USER_ANNOTATION, EventKind.SYNCHRONISATION, EventKind.CUDA_EVENT)
@@ -62,7 +62,7 @@ class TimelineIndex:
     origin_ns    the earliest start; all other times are relative to it
     rows         the rows, in drawing order
     events       start and end of each event, sorted by lane and time
-    name         string id of each event's name; `kind` and `event_index` have the same order
+    name         string id of each event's name, in the order of `events`, like `kind` and `event_index`
     step_ranges  (start, end, number) of each training step
     """
 

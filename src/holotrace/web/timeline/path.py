@@ -63,7 +63,7 @@ def path_overlay(
 
 
 def path_answer(index: TimelineIndex, overlay: PathOverlay, window: Window) -> dict[str, Any]:
-    """Return the part of the path in a window; like events, segments shorter than a pixel are merged.
+    """Return the part of the path in a window; segments shorter than a pixel are merged, as events are.
 
     Returns:
         window   text that describes the window of the path

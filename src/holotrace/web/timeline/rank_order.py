@@ -34,7 +34,7 @@ class RankOrder:
         return [*chosen, *(rank for rank in ranks if rank not in chosen)]
 
     def answer(self) -> list[dict[str, Any]]:
-        """Return the reasons as JSON."""
+        """Return the ranks to show first and the reason for each, as JSON."""
         return [{"rank": rank, "reason": reason} for rank, reason in self.reasons]
 
 

@@ -248,7 +248,7 @@ def _path(session: Session) -> dict[str, Any]:
 
 
 def _findings(session: Session) -> list[dict[str, Any]]:
-    """Answer with the findings of one kind on a rank; waits and advice come from comparing the ranks in `among`."""
+    """Answer with the findings of one kind on a rank; to find waits and advice, compare the ranks in `among`."""
     makers = {"idle": _idle, "waiting": _waiting, "advice": _advice}
     kind = request.args.get("kind", "")
     if kind not in makers:
@@ -285,7 +285,7 @@ def _advice(session: Session, scope: Scope, among: tuple[int, ...] | None) -> It
 
 
 def _merged(files: MergedFiles, session: Session) -> dict[str, Any]:
-    """Write one file with several `ranks` on one clock; answer with its size once it is written."""
+    """Write the events of `ranks` to one file, on one clock; wait until it is written, and return its size."""
     key, make = _merging(files, session)
     session.answer(("timeline merged", key), lambda: _done(make)).result(PATIENCE_S)
     return {"bytes": make().stat().st_size}
@@ -341,7 +341,7 @@ def _made_counters(session: Session) -> Counters:
 
 
 def _ready(session: Session, scope: Scope, key: Hashable, compute: Callable[[Trace], T]) -> T:
-    """Return a result that a worker thread computes; the request waits only briefly.
+    """Let a worker thread compute a result, and return the result if it is ready after a short wait.
 
     Raises:
         TimeoutError: the result is not ready yet.

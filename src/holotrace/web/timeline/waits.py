@@ -24,7 +24,7 @@ class Waits(EqualByContent):
            wait_ns      int64   time that the rank waits in the collective until the last rank arrives
            caused_ns    int64   the longest wait of another rank, if this rank came last; else 0
            late_rank    int32   the rank that came last; null if several ranks came last
-           event_index  uint32  the kernel of the rank or, if the host communicates, the range on the host
+           event_index  uint32  the rank's kernel or, if the host itself communicates, the range of the call on the host
     """
 
     table: pl.DataFrame

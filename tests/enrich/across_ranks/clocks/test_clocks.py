@@ -153,7 +153,7 @@ def test_even_all_to_alls_count() -> None:
 
 @pytest.mark.parametrize(("splits", "count"), [([1, 7], 20), ([8, 0], 0)])
 def test_an_uneven_all_to_all_counts_if_every_rank_sends_to_every_rank(splits, count) -> None:
-    """A rank waits for each rank that sends it at least one row, but not for a rank that sends it nothing."""
+    """A rank waits for every rank that sends it at least one row of the tensor, but not for ranks that send nothing."""
     uneven = calls_of(*every_10_us(20, 300, family="all_to_all")).with_columns(
         is_even=pl.lit(value=False), in_splits=pl.lit(splits)
     )
@@ -195,7 +195,7 @@ def test_a_host_that_sends_by_itself_starts_when_it_is_asked() -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("job", ["dlrm_8rank", "ddp_gloo_4rank", "pipeline_gloo_4rank"])
 def test_ranks_of_one_real_host_taken_for_several_hosts(job, real_traces) -> None:
-    """The ranks share one clock, so every interval must contain 0, and no matched call may contradict the others."""
+    """The ranks share one clock, so every interval must contain 0, and the calls must not contradict each other."""
     trace = opened(real_traces / job)
     matching = match({rank: of_rank(rank_trace) for rank, rank_trace in trace.ranks.items()})
     found = clocks(matching.calls, {rank: f"host{rank}" for rank in trace.ranks})

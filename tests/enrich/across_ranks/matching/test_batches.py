@@ -92,7 +92,7 @@ def test_a_missing_batch_is_not_replaced_by_the_next_one() -> None:
 
 @pytest.mark.parametrize(("late", "count"), [(0, 2), (200, 0)])
 def test_without_partners_equal_counts_at_equal_times_match(late, count) -> None:
-    """Four ranks have two batches each; the batches match by order if those of all ranks overlap.
+    """Four ranks have two batches each; the n-th batches of all ranks are matched if they overlap in time.
 
     They do not match if rank 3 starts each batch only after the other ranks have finished theirs.
     """

@@ -96,7 +96,7 @@ def test_start_and_stride_complete_a_cut_list() -> None:
 
 
 def test_a_cut_list_without_more_is_still_one_group() -> None:
-    """A stride of 3 contradicts the truncated list and is ignored; the group has a number and a size but no ranks."""
+    """A stride of 3 contradicts the truncated list, so the group's ranks are unknown; its number and size are known."""
     numbers, (group,) = groups_of_calls(_args([_CUT_TEXT, 40, "mesh_dp", 0, 3]), Header())
 
     assert numbers.to_list() == [group.number]

@@ -71,8 +71,8 @@ def test_recordings_of_different_steps() -> None:
 def test_each_reason_is_one_sentence() -> None:
     """For each reason why calls are unmatched, there is one finding.
 
-    The reasons: the call names no group, the trace lacks the peer, the call does not name its peer, the ranks of a
-    group have different numbers of batches, or the call has no clear counterpart.
+    The reasons: the call names no group, the call names a peer that the trace lacks, the call names no peer, the ranks
+    of a group have different numbers of batches, or the call has no clear counterpart.
     """
     three = process_group([0, 1, 2], "mesh_pp")
     send, exchange = {"family": "send"}, {"family": "send_recv", "group": three.number, "sequence": 1}

@@ -21,7 +21,7 @@ def largest(*costs: tuple[str, str | None, str | None, int]) -> tuple[object, ..
 
 
 def test_a_function_that_loses_its_time_in_many_calls_is_named_itself() -> None:
-    """Saving takes 90 ns in three calls, none of which takes half of that, so `save_checkpoint` itself is named."""
+    """None of the three calls in `save_checkpoint` takes half of its 90 ns, so the function itself is named."""
     parts = [
         ("python", f"<built-in method {name}>", SAVE, cost)
         for name, cost in (("write", 40), ("open", 30), ("fsync", 20))
@@ -56,7 +56,7 @@ def test_transfers_are_named_only_if_they_are_most() -> None:
 
 
 def test_autograd_operators_are_named_as_they_are() -> None:
-    """The text names a backward operator without the prefix `evaluate_function` of autograd."""
+    """The text leaves out autograd's prefix `evaluate_function` from the name of a backward operator."""
     cause = {
         "cause": "operator",
         "name": "autograd::engine::evaluate_function: MmBackward0",

@@ -30,7 +30,7 @@ def test_a_larger_communication_counts_but_not_a_smaller_one():
 
 
 def test_communication_that_overlaps_does_not_count():
-    """The first communication does not count, because rank 0 starts the second before rank 1 arrives at the first."""
+    """The first communication is ignored: before rank 1 joins it, rank 0 already starts the second communication."""
     rows = [(0, 0, 10, 40, 0), (0, 1, 50, 0, 0), (1, 0, 30, 30, 0), (1, 1, 60, 0, 0)]
     assert since(rows, {0: 0, 1: 0}) == [0, 0, 0, 0]
 

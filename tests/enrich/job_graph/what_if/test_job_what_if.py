@@ -1,4 +1,4 @@
-"""Tests of what_if_across_ranks: its predictions are compared with jobs that are built with the change."""
+"""Tests of what_if_across_ranks: its predictions are compared with jobs in which the change was really made."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def test_all_ranks_like_the_median() -> None:
 
 
 def test_a_call_that_only_one_rank_has_in_the_window_does_not_matter() -> None:
-    """On rank 1, the window includes the last 2 µs of the previous step's all-reduce; on rank 0, it includes none."""
+    """On rank 1, the window includes the last 2 µs of the previous step's all-reduce; on rank 0, no part of it."""
     builder = TraceBuilder()
     for rank, (busy_us, ends_us) in enumerate([(20, -5), (50, 2)]):
         builder.rank(rank).header(host_name="one", distributedInfo={"rank": rank, "world_size": 2})

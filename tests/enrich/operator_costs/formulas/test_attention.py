@@ -162,9 +162,9 @@ def test_a_cache_of_pages_needs_the_sums_of_the_step() -> None:
 
 
 def test_masks_of_memory_efficient_attention() -> None:
-    """Mask 1 is aligned with the first query and key, so its cost is known only if there are as many keys as queries.
+    """A mask of type 1 is aligned with the first query and key, one of type 2 with the last query and key.
 
-    Mask 2 is aligned with the last query and key.
+    The cost with type 1 is known only if there are as many keys as queries.
     """
     operator = "aten::_efficient_attention_forward"
     assert call(operator, 14, {**batched(), 9: 2}).flops == B * 42 * PAIR

@@ -97,7 +97,7 @@ def test_weights_that_do_not_fit_are_unknown(weights) -> None:
 
 
 def test_kernels_of_aiter() -> None:
-    """For a whole layer, the first input of the call is the result; for one stage, a later input is the result.
+    """An operator for a whole layer takes its output as first input; an operator for one stage takes it later.
 
     A scalar input is k, the number of experts per token.
     """
@@ -161,7 +161,7 @@ TOP_K = Arguments("TopK", ([100, 4], []), (BF16, "Scalar"), (), ("", "2"))
 
 
 def test_a_layer_reads_weights_and_k_from_the_operators_inside() -> None:
-    """The layer's own inputs are only tokens and scores.
+    """Only tokens and scores are recorded as inputs of the layer itself.
 
     The `aten::view` calls inside the layer show the shapes of the weights, and `TopK` shows k.
     """
@@ -182,7 +182,7 @@ def test_a_layer_without_weights_or_k_is_unknown() -> None:
 
 
 def test_kernels_of_a_layer_count_for_it_unless_an_operator_inside_has_a_rule() -> None:
-    """Kernels of experts and of TopK count toward the layer; the product of a shared expert counts separately."""
+    """The layer includes the kernels of its experts and of TopK; the product of a shared expert has its own row."""
     args = {"Input Dims": [[100, 8], [100, 4], []], "Input type": [BF16, BF16, ""]}
     builder = TraceBuilder().operator("vllm::moe_forward_shared", start_us=0, duration_us=90, args=args)
     product = {"Input Dims": [[100, 8], [8, 16]], "Input type": [BF16, BF16]}

@@ -132,7 +132,7 @@ def test_both_products_of_a_layer_count() -> None:
 
 
 def gradients(operator: str, inputs: dict[str, Any], kernels: list[str]) -> tuple[Any, ...]:
-    """Return the cost of a layer's backward call that launches `kernels`; `inputs` belong to the forward call."""
+    """Return the cost of a layer's backward call that launches `kernels`; `inputs` are the args of the forward call."""
     builder = TraceBuilder().operator(
         operator, start_us=0, duration_us=9, args={**inputs, "Sequence number": 3, "Fwd thread id": 0}
     )
@@ -166,7 +166,7 @@ def test_gradients_that_kernels_do_not_show_are_unknown() -> None:
 
 
 def test_gradients_of_two_layers() -> None:
-    """The four products of the backward pass cost twice the operations of the forward call.
+    """The four products of the backward pass take twice as many FLOPs as the two of the forward call.
 
     The trace does not show which tensors they need, so bytes are unknown.
     """

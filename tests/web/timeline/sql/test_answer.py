@@ -54,7 +54,7 @@ def test_a_row_is_an_event_or_a_time() -> None:
 
 
 def test_the_only_rank_needs_no_column() -> None:
-    """In a trace of one rank, rows link to the timeline without a `rank` column."""
+    """In a trace of one rank, rows link to the timeline even if the query selects no `rank` column."""
     assert sql_answer(job(1), "SELECT start_ns, end_ns FROM kernels")["places"] == [
         [0, str(BASE + 10_000), str(BASE + 15_000)]
     ]

@@ -24,7 +24,7 @@ def ask(drawn: Drawn, query: str) -> None:
 
 @pytest.mark.slow
 def test_a_row_of_an_answer_leads_to_its_event(url, browser) -> None:
-    """The answer shows names as text and times with all digits; `show` selects the event, and the answer stays."""
+    """The table shows names as text and all digits of times; it stays open when a row's button selects its event."""
     with visit(browser, url) as seen:
         drawn = Drawn(seen)
         seen.page.get_by_role("button", name="SQL").click()

@@ -48,7 +48,7 @@ class IterationFilter(Filter):
 
 
 class IterationIndexFilter(Filter):
-    """Keep the events of some steps, selected by index among the frame's step numbers: 0 is the lowest number.
+    """Keep the events of some steps, selected by position in the frame: 0 is the step with the lowest number.
 
     If a frame has no steps, all its rows are kept.
     """

@@ -8,5 +8,5 @@ __all__ = ["parse_event_args_yaml", "v1_0_0"]
 
 
 def parse_event_args_yaml(version: YamlVersion) -> EventArgs:  # noqa: ARG001 -- HTA's signature
-    """Return HTA's lists of args, which are the same for every `version`."""
+    """Return HTA's lists of args; `version` is ignored, because all versions have the same lists."""
     return EVENT_ARGS

@@ -149,12 +149,12 @@ class ParserConfig:
         self.arg_map = {spec.name: spec for spec in list(args)}
 
     def add_args(self, args: Iterable[AttributeSpec]) -> None:
-        """Add columns; keeps existing columns of the same name."""
+        """Add columns; a column whose name already exists is not replaced."""
         for spec in list(args):
             self.arg_map.setdefault(spec.name, spec)
 
     def set_args_selector(self, selected_arg_keys: list[str] | None = None) -> ParserConfig:
-        """Show only the columns with these names, or all columns for None; return the configuration."""
+        """Show only the columns with these names (all columns if None); return the configuration."""
         unknown = [name for name in selected_arg_keys or () if name not in self.arg_map]
         if unknown:
             message = (

@@ -93,7 +93,7 @@ def test_which_figures_are_shown(analyzer, tmp_path, monkeypatch) -> None:
 
 
 def test_operators_have_their_kernels_and_delays(analyzer) -> None:
-    """One frame per rank lists operators with their kernel sequences, and delays in microseconds."""
+    """Each rank has a frame with a row for each operator and kernel sequence; delays are in microseconds."""
     frames = analyzer.get_aten_op_kernels_and_delay()
 
     row = {

@@ -133,7 +133,7 @@ def test_without_networkx_the_way_out_is_named(graph, monkeypatch) -> None:
 
 
 def test_weights_that_a_script_sets_move_the_path(graph, tmp_path, analyzer) -> None:
-    """If a script sets the weights of gemm and its delays to 3 µs, the path stays on the host: mm, a gap, a wait."""
+    """If a script sets the weights of gemm and of the delays before and after it to 3 µs, the path avoids gemm."""
     for begin, end in ((5, 7), (3, 5), (7, 8)):
         graph.edges[begin, end]["weight"] = 3
 

@@ -232,7 +232,7 @@ def test_rows_dropped_from_a_frame_are_gone(tmp_path) -> None:
 
 @pytest.mark.slow
 def test_names_changed_in_a_frame_are_the_names_of_kernels(tmp_path) -> None:
-    """Analyses use names changed in a frame, given as symbol ids or as text."""
+    """If a script changes names in a frame, analyses use the new names, whether they are symbol ids or texts."""
     expected = opened(job(gemm="sgemm"), tmp_path / "expected")
     for as_texts in (False, True):
         analyzer = opened(job(), tmp_path / f"texts_{as_texts}")

@@ -53,7 +53,7 @@ def test_the_frames_equal_htas(real_traces, goldens, name) -> None:
 
 
 def test_the_columns_of_a_launch() -> None:
-    """`index_correlation` links a kernel and its launch, which share a step; `ts` is the time since the first event."""
+    """`index_correlation` links a kernel and its launch; both have the same step; `ts` starts at the first event."""
     builder = TraceBuilder(base_time_ns=1_000_000)
     builder.step(3, 100, 50).operator("aten::mm", start_us=101, duration_us=9.5, args={"External id": 5, "Stream": 0})
     builder.kernel("gemm", start_us=200, duration_us=7, launch_us=102, correlation=8)

@@ -26,7 +26,7 @@ def called_by_training(evidence: RankEvidence, events: pl.Series, training: Iter
     one. It is null if there is no such function, because a training function contains the event directly.
 
     Args:
-        evidence: the rank.
+        evidence: what is known about the rank.
         events: indices of events.
         training: the names of the training functions.
     """

@@ -36,7 +36,7 @@ def library_calls(evidence: RankEvidence, pieces: pl.DataFrame, training: Sequen
     Python objects.
 
     Args:
-        evidence: the rank.
+        evidence: what is known about the rank.
         pieces: rows of `RankEvidence.activity`.
         training: the names of the user's training functions.
     """

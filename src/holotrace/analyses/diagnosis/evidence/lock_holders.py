@@ -19,7 +19,7 @@ def lock_holder(evidence: RankEvidence, waits: pl.DataFrame) -> str | None:
     If several functions do so, because one calls another, the one that runs for the shortest time is the holder.
 
     Args:
-        evidence: the rank.
+        evidence: what is known about the rank.
         waits: event_index, start_ns and end_ns of the waits for the lock.
     """
     columns = ["event_index", "name", "track_id", "start_ns", "duration_ns"]

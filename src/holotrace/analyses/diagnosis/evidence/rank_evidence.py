@@ -137,14 +137,15 @@ class RankEvidence:
 
     @cached_property
     def exposed_communication(self) -> Intervals:
-        """The intervals of communication without computation (on devices or, without device work, on the host)."""
+        """The intervals with communication but no computation, on devices (on the host if there is no device work)."""
         computing = self.roles["kernel" if self.has_device_work else "cpu"]
         return difference(self.roles["communication"], computing)
 
     @cached_property
     def idle(self) -> Intervals:
-        """The intervals in which no device was busy or, without device work, no communication was exposed.
+        """The intervals inside the steps in which no device was busy.
 
+        If the rank has no device work, these are the intervals inside the steps in which no communication was exposed.
         The intervals of `unknown` are excluded, because a device may have been busy then.
         """
         busy = self.busy if self.has_device_work else self.exposed_communication
@@ -171,7 +172,8 @@ class RankEvidence:
         """The activity of the training thread or, while it waits for autograd, of the backward thread.
 
         start_ns, end_ns, event_index (null outside all ranges), cause, name, module, frame: see
-        `holotrace.enrich.job_graph.causes.cause_names.host_ranges`; `host_idle` means outside all recorded ranges.
+        `holotrace.enrich.job_graph.causes.cause_names.host_ranges`; the cause `host_idle` stands for time outside
+        all ranges.
         """
         known = host_ranges(self.rank_trace)
         if known.ranges.is_empty():
@@ -252,9 +254,9 @@ class RankEvidence:
         The device is idle when such a call returns. Without the call, the host would have launched more work.
 
         If the device is already idle when the call begins, the host waits for nothing, and the call does not count.
-        There is one exception: if the profiler recorded Python functions, it slowed the host down, and without the
-        profiler, the host might have waited in this call. Such a call counts, but the idle time that follows it is cut
-        to the length of the idle time before it.
+        Recordings with Python functions are an exception, because recording these functions slows the host down.
+        Without the profiler, the host might have made the call while the device was still busy. Such a call counts, but
+        the idle time after the call counts only up to the length of the idle time before the call.
 
         In a recording without steps, calls after the last launch do not count.
 
@@ -333,7 +335,7 @@ class RankEvidence:
         return [main, *(track for track in self._working_tracks() if track != main)]
 
     def _working_tracks(self) -> list[int]:
-        """Return the threads with at least 5 % of the kernel launches or, without device work, of the operators.
+        """Return the threads that launch at least 5 % of the kernels or, without device work, run 5 % of the operators.
 
         A thread that only pins batches for the data loader is left out, because it launches copies but no kernels.
         """

@@ -35,13 +35,13 @@ class _Replay(NamedTuple):
 
 
 def with_replays(result: Diagnosis, trace: Trace, executor: Executor) -> Diagnosis:
-    """Compute the stakes of late ranks by replays, and return the diagnosis with these stakes.
+    """Replay steps to compute the stake of each late rank (the time that a fix saves), and add it to the diagnosis.
 
     A step is used only if a replay without any change differs from its measured length by at most 3 %. The stake of a
     late rank is the length of the mean step, multiplied by the share of time that the replays save. The share is
     computed over all replayed windows together, because a rank may be late in only some steps. (A window is longer than
     a step: it begins when the first rank begins the step, and ends when the last rank ends it.) The stake is at most
-    the mean step minus the stakes of all other findings.
+    the length of the mean step minus the sum of the stakes of all other findings.
     """
     late = result.per_finding.filter(pl.col("rule") == _RULE)["rank"].to_list()
     if not late or _event_count(trace) > _MOST_EVENTS:
@@ -87,7 +87,7 @@ def _replays_of_step(
     for rank in ranks:
         try:
             replay = predicted(window, [PeersMedian([*chosen, rank])], executor=executor)
-        except HolotraceError:  # the rank has no peers, or an unchanged replay is off by more than 3 %
+        except HolotraceError:  # no peers, or a replay without changes is off by more than 3 %
             continue
         chosen.append(rank)
         saved_ns = replay.measured_ns - replay.predicted_ns
@@ -99,12 +99,13 @@ def _findings(result: Diagnosis, replays: Mapping[int, Sequence[_Replay]]) -> pl
     """Return the findings with the new stakes, the costliest first.
 
     Replays of all ranks lower the stakes of late ranks, but not the stakes of other findings, which stay upper bounds.
-    Sorted by its new stake, a late rank would come too far down the list. It is therefore sorted by twice its new
-    stake, but by no more than its former stake. (If the new stake exceeds the former, it is sorted by its new stake.)
+    If late ranks were sorted by their new stakes, they would come too far down the list. A late rank is therefore
+    sorted by its former stake or by twice its new stake, whichever is smaller. (If the new stake exceeds the former,
+    the rank is sorted by its new stake.)
 
-    If the job is hardly faster without a rank's delay, the delay is considered random, and the finding is left out. But
-    if the line of code that makes the rank late is known, the finding keeps its former stake, because other late ranks
-    may hide the effect of this line.
+    If the job is hardly faster without a rank's delay, the delay is considered random, and the finding is left out.
+    If the line of code that delays the rank is known, the finding is kept, with its former stake: the job may be hardly
+    faster only because it would then wait for other late ranks.
     """
     rows = result.per_finding.to_dicts()
     bounds_ns = [row["stake_ns"] or 0 for row in rows]

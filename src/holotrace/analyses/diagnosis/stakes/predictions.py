@@ -35,7 +35,7 @@ class _Step(NamedTuple):
 
 
 class Predictions(NamedTuple):
-    """How much time replays of one step save.
+    """The results of replaying one step without the cause of each case.
 
     saved_ns  per case: how much shorter the replayed step becomes without the cause of the case, in ns
     end_ns    the end of the replayed step; None if no step was replayed

@@ -53,7 +53,7 @@ def _is_certain(evidence: RankEvidence, case: Case, claim: Claim, saved_ns: floa
 
 
 def _with_further(evidence: RankEvidence, case: Case, saved_ns: float | None) -> Case:
-    """If the replay saves more time than `case.explained` covers, add the earliest intervals of `case.further` to it."""
+    """If the replay saves more time than `case.explained` covers, add the earliest parts of `case.further` to it."""
     if case.further is None or saved_ns is None:
         return case
     further = difference(case.further, case.explained)
@@ -74,7 +74,7 @@ def _length_before(intervals: Intervals) -> npt.NDArray[np.int64]:
 def _is_idle(evidence: RankEvidence, case: Case) -> bool:
     """Return whether more than half of the time that a case explains is idle time.
 
-    Idle time may have other causes as well.
+    If so, the case may name the wrong cause, because idle time can have many causes.
     """
     explained = intersection(case.explained, evidence.step_windows)
     return 2 * covered_length(*intersection(explained, evidence.idle)) > covered_length(*explained)

@@ -133,7 +133,7 @@ class Clocks(EqualByContent):
         return calls.with_columns(_if_known(start.is_known, columns))
 
     def corrections(self, rank: int, at_ns: Int64Array) -> pl.DataFrame:
-        """Return the corrections for these times of a rank.
+        """Return the clock corrections of a rank at these times.
 
         Returns:
             at_ns          int64  as given
@@ -243,7 +243,7 @@ def clocks(calls: pl.DataFrame, hosts: Mapping[int, str]) -> Clocks:
 class _Owners(NamedTuple):
     """The owner of each clock, and the clock of each rank.
 
-    The owner is a host or, if the ranks of the host have different clocks, one rank.
+    A clock's owner is a host or, if the ranks of a host have different clocks, a single rank.
     """
 
     names: list[tuple[str, int | None]]
@@ -302,12 +302,13 @@ def _spans(compared: OfClocks, fitted: Fit) -> pl.DataFrame:
 
 
 def _windows(model: ClockModel, spans: pl.DataFrame) -> pl.DataFrame:
-    """Return each line of the clocks with the window (from_ns to to_ns) in which it may apply.
+    """Return the window (from_ns to to_ns) in which each fitted line may apply; a clock that jumps has several lines.
 
-    A clock jumps at an unknown time between the last call before the jump and the first call after it. The windows of
-    both lines overlap between these calls; for times in the overlap, it is unclear which line applies. A clock's
-    first window begins before its first call, and its last window ends after its last call; both margins are as long as
-    the time from the job's first to its last compared call. A clock that never jumped has one window without limits.
+    A clock jumps at an unknown time between the last call before the jump and the first call after it. Between
+    these calls, the window of the line before the jump overlaps the window of the line after it, because it is unclear
+    which line applies. A clock's first window begins before its first call, and its last window ends after its last
+    call; both margins are as long as the time from the job's first to its last compared call. The only window of a clock
+    that never jumped covers all times.
     """
     ordered = spans.sort("source", "clock")
     beside = ordered.with_columns(
@@ -329,8 +330,9 @@ def _windows(model: ClockModel, spans: pl.DataFrame) -> pl.DataFrame:
 def _on_line_of(model: ClockModel, beside: pl.DataFrame, which: str) -> pl.Series:
     """Return the time at which the window of each line begins (`which` is "earlier") or ends ("later").
 
-    A window begins at the last call before a jump, and ends at the first call after the next jump. These two calls were
-    recorded before or after the line applied, so their times are converted to what the clock would show on this line.
+    A window begins at the last call before a jump, and ends at the first call after the next jump. When
+    these two calls were recorded, another line applied, so their times are converted to what the clock would have shown
+    if this window's line had applied.
     The half-widths of both lines extend the window, so it is never too short. The result is null if there is no such
     jump, or if an offset is unknown.
     """

@@ -59,7 +59,8 @@ class RankClock:
     def corrected(self, time_ns: int) -> int:
         """Return a time on the reference clock, in whole nanoseconds.
 
-        Without a jump, times keep their order, and the distance between two times changes only by the drift.
+        If the clock does not jump, the correction keeps the order of times, and it changes the distance between two
+        times only by the drift.
         """
         if not self.lines:
             return time_ns

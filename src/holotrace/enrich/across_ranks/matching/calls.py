@@ -140,7 +140,7 @@ def of_rank(rank_trace: RankTrace, annotation: str | None = None) -> OfRank:
 
 
 def calls(rank_trace: RankTrace, annotation: str | None = None) -> pl.DataFrame:
-    """Return the calls of `of_rank`."""
+    """Return only the table `calls` that `of_rank` returns, without the facts."""
     return of_rank(rank_trace, annotation).calls
 
 

@@ -28,16 +28,17 @@ possible. The operations of all signatures are counted together."""
 
 _FAR_WIDER = 4
 _NOISE_NS = 20_000
-"""All ranks of the right group leave a collective at about the same time. So a group is too wide if its spread (the
-time between the first and the last end of an operation) is more than `_FAR_WIDER` times the spread of another group
-that is not larger, plus `_NOISE_NS`."""
+"""All ranks of the right group leave a collective at about the same time. The spread of a group is the time
+between the first and the last end of an operation. A group is too wide if its spread exceeds `_FAR_WIDER` times the
+spread of another group of at most the same size, plus `_NOISE_NS`."""
 
 _FAR_LESS_REGULAR = 3
 _JITTER_NS = 2_000
 _FEWEST_REGULAR = 8
-"""Once the last rank has arrived, equal calls take about the same time to transfer their data. So a group is too wide
-if its jitter (how much the transfer times vary) is more than `_FAR_LESS_REGULAR` times the jitter of another group that
-is not larger, plus `_JITTER_NS`. This is checked only for groups with at least 8 calls per rank."""
+"""Once the last rank has arrived, equal calls take about the same time to transfer their data. The jitter
+of a group is how much the transfer times vary. A group is too wide if its jitter exceeds `_FAR_LESS_REGULAR` times the
+jitter of another group of at most the same size, plus `_JITTER_NS`. This is checked only for groups with at least 8
+calls per rank."""
 
 _FEWEST_UNCLEAR = 4
 """If the transfer times vary less in smaller groups, but not far less, it is unclear whether the larger group or the
@@ -151,9 +152,9 @@ def _only(candidates: pl.DataFrame) -> pl.Series:
 def _fitting(offered: pl.DataFrame) -> pl.DataFrame:
     """Return the groups that fit each signature: group, signature, present, even, spread_ns and jitter_ns.
 
-    `even` is the number of calls on the ranks that have the most common number of calls in a step. `spread_ns` is the
-    median time between the first and the last end of an operation. `jitter_ns` is the median deviation of the transfer
-    times from their median.
+    `even` is the number of calls that remain after `_tested` has dropped, in each step, the ranks whose number of calls
+    is not the most common one. `spread_ns` is the median time between the first and the last end of an operation.
+    `jitter_ns` is the median deviation of the transfer times from their median.
 
     Args:
         offered: one row per call and group that the call may belong to. `is_only` is true if this group is the only

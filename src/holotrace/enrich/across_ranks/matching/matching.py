@@ -107,7 +107,7 @@ def matched_without_numbers(collectives: pl.DataFrame) -> tuple[str, ...]:
 
 
 def _large_groups(of_ranks: Mapping[int, OfRank]) -> pl.DataFrame:
-    """Return the groups of more than two ranks, and how many of their ranks are in the trace: group and present."""
+    """Return `group` and `present`, the number of its ranks in the trace, for each group of more than two ranks."""
     large = [group for group in known_groups(of_ranks).values() if group.size > 2]  # noqa: PLR2004 -- two ends
     rows = [(group.number, len(of_ranks.keys() & set(group.ranks or ()))) for group in large]
     return pl.DataFrame(rows, {"group": pl.UInt64, "present": pl.Int64}, orient="row")

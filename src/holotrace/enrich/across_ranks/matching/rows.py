@@ -17,7 +17,11 @@ MATCHES: dict[str, pl.DataType | type[pl.DataType]] = {
     "instance": pl.UInt32,
     "matched_by": MatchedBy,
 }
-"""A match: `row` of a call; `instance`, the row of the first call of the same operation; and how they were matched."""
+"""The columns of a match.
+
+`row` is the row of a call, `instance` is the row of the first call of the same operation, and `matched_by` is the
+method by which the call was matched.
+"""
 
 
 def rows_of(of_ranks: Mapping[int, OfRank]) -> pl.DataFrame:
@@ -42,7 +46,7 @@ def rows_of(of_ranks: Mapping[int, OfRank]) -> pl.DataFrame:
 
 
 def instances(rows: pl.DataFrame, keys: Sequence[str]) -> pl.DataFrame:
-    """Match the k-th calls of all ranks among calls with equal keys; return row and instance of each matched call."""
+    """Among calls with equal keys, match the k-th calls of all ranks; return row and instance of each matched call."""
     placed = rows.with_columns(pl.int_range(pl.len()).over(*keys, "rank").alias("place"))
     numbered = placed.with_columns(pl.col("row").min().over(*keys, "place").alias("instance"))
     return shared(numbered.select("row", "rank", "instance")).select("row", "instance")

@@ -106,9 +106,10 @@ def _with_instances(rows: pl.DataFrame, pairs: pl.DataFrame) -> pl.DataFrame:
 
 
 def _without_impossible(rows: pl.DataFrame, offsets: pl.DataFrame) -> pl.DataFrame:
-    """Drop impossible operations, and operations of the same step and signature; return row and instance.
+    """Drop impossible operations and those that share their step and signature; return row and instance.
 
-    If clocks of different hosts seem to jump, impossible operations are kept.
+    `_has_jump` defines an impossible operation. In a group whose ranks run on several hosts, impossible operations are
+    kept if a clock seems to jump, because the jump explains them.
     """
     found = rows.drop_nulls("instance")
     spans = operations(corrected(found.filter(pl.col("family").is_in(SYNCHRONISING)), offsets))
@@ -122,8 +123,9 @@ def _without_impossible(rows: pl.DataFrame, offsets: pl.DataFrame) -> pl.DataFra
 def _has_jump() -> pl.Expr:
     """Return whether the clock of a rank in the group seems to jump during the recording.
 
-    If a clock jumps, all operations on one side of the jump are possible, and all on the other side are impossible. At
-    least `_FEWEST_AFTER_JUMP` operations must be on each side; if there are fewer, the likelier cause is wrong matches.
+    A jump makes all operations before it possible and all operations after it impossible, or the reverse. At least
+    `_FEWEST_AFTER_JUMP` operations must be on each side of the jump; if there are fewer, the likelier cause is wrong
+    matches. An operation is impossible if, by its times, a rank leaves it before another rank enters it.
     """
     ends = pl.col("middle_end_ns")
     possible, impossible = ends.filter("is_possible"), ends.filter(~pl.col("is_possible"))

@@ -87,7 +87,10 @@ class HostRanges(NamedTuple):
 
 @derived
 def host_ranges(rank_trace: RankTrace) -> HostRanges:
-    """Return the ranges of all threads, except collectives, which run outside the thread that recorded them."""
+    """Return the ranges of all threads, without collectives.
+
+    A collective does not run on the thread that recorded it.
+    """
     texts = _Texts.of(rank_trace)
     ranges = _ranges(rank_trace, texts)
     name = ranges["name"].to_numpy()

@@ -42,8 +42,8 @@ def histories(rank_trace: RankTrace) -> Histories:
 
     The history of a kernel follows the binding edges of `EventGraph` back from the kernel's start. These edges lead
     through earlier work on the same stream, work on other streams for which the stream waited, launches, and the
-    launching thread. A call that the host performs starts soon after a thread requests it, so the history of the call
-    is the history of that thread.
+    launching thread. If the host performs a call (as with Gloo), the call starts soon after a thread requests it, so
+    the history of the call is the history of that thread.
     """
     calls = of_rank(rank_trace).calls
     begin_ns = _begin_ns(rank_trace)

@@ -80,7 +80,7 @@ class Runs(NamedTuple):
         return Runs(*(column[wanted] for column in self))
 
     def merged(self) -> Runs:
-        """Join neighbouring runs that have the same cause and call."""
+        """Join runs that follow each other without a gap and have the same cause and call."""
         if not len(self.start_ns):
             return self
         same = (self.cause[1:] == self.cause[:-1]) & (self.call[1:] == self.call[:-1])
@@ -96,8 +96,8 @@ def thread_runs(known: HostRanges, track_id: int, calls: pl.DataFrame) -> Runs:
 
     - The name of the innermost range, such as `<built-in method wait …>`, shows a wait.
     - The name does not show what the thread does, and the call covers at least half of the stretch and does not end
-      much later than the stretch. If the innermost range is Python code, the call must also not end much earlier than
-      the stretch.
+      much later than the stretch. If the innermost range is Python code, a call that ends much earlier than the
+      stretch does not count either.
 
     Args:
         known: the host ranges of the rank.
@@ -134,7 +134,7 @@ def _joined(*parts: _Columns) -> _Columns:
 def _with_waits(runs: Runs, signs: _Signs, calls: pl.DataFrame) -> Runs:
     """Cut each run in which the thread waits, at the start and the end of the awaited call.
 
-    Before and after this call, the thread may wait for other calls, so these parts of the run are cut in the same way.
+    If a part of the run before or after this call also contains an awaited call, that part is cut too.
     """
     may_wait = signs.waits | signs.may_wait | signs.is_python
     parts = [runs.where(~may_wait)]

@@ -40,7 +40,7 @@ class Lines(NamedTuple):
 
     lines  one row per line:
 
-        parent     int32  the line from which this one branches off; -1 if the time before this line is unknown
+        parent     int32  the line from which this line branches off; -1 if the earlier activities are unknown
         parent_ns  int64  the time at which this line branches off from its parent
 
     positions  one row per call of the rank:

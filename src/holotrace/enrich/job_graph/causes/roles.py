@@ -20,8 +20,8 @@ OVER_MEDIAN = 3
 LARGE = 0.2
 """A rank that causes at least this fraction of all waiting can be a culprit although it passes on more than it causes.
 
-It must not pass on more than twice as much waiting as it causes. A rank below this fraction is a culprit only if it
-causes more waiting than it passes on.
+It must not pass on more than twice as much waiting as it causes. A rank that causes less than this fraction of all
+waiting is a culprit only if it causes more waiting than it passes on.
 """
 
 NOT_OWN = ("communication", "launch_delay", "unknown")

@@ -129,7 +129,7 @@ def _with_excess(resolved: pl.DataFrame, waits: pl.DataFrame, spent: pl.DataFram
 
 
 def _own(pairs: pl.DataFrame, spent: pl.DataFrame) -> pl.DataFrame:
-    """Divide the late rank's extra work among the causes on which it spent more time than the waiting rank."""
+    """Divide the late rank's extra work among the causes that took longer on this rank than on the waiting rank."""
     known = spent.drop_nulls("cause").select("query", "cause", "ns")
     # Joining on one key is several times faster than joining on two.
     width = int(known["cause"].to_numpy().max(initial=0)) + 1

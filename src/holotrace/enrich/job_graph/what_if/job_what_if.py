@@ -123,7 +123,7 @@ def predicted(
         message = (
             f"what_if_across_ranks: without any change the replay takes {replayed_ns:,} ns, but {window.name} took "
             f"{graph.duration_ns:,} ns (a difference of {percent_text(error)}), because, according to the clocks of "
-            "the trace, some dependencies end before they begin; predict anyway with force=True"
+            "the trace, some events happen before events on which they depend; predict anyway with force=True"
         )
         raise InconsistentTimesError(message)
     after = _changed(window, before, changes, executor)

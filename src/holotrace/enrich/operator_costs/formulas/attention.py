@@ -1,4 +1,4 @@
-"""Compute the costs of attention: two products for each pair of query and key."""
+"""Compute the costs of attention: two matrix products, whose FLOPs grow with the number of query-key pairs."""
 
 from __future__ import annotations
 
@@ -107,9 +107,9 @@ def joined(  # noqa: PLR0913 -- positions of inputs
     """Sequences joined along one dimension: as `flash`, if their lengths are known.
 
     The lengths are known if all sequences are as long as the longest one. Otherwise, the FLOPs are computed from sums
-    over all requests, if the name of the inference engine's step contains these sums. Without lengths or sums, the
-    FLOPs are unknown, but the bytes are known. If keys and values are in cache pages, FLOPs and bytes are computed as
-    in `paged`.
+    over all requests, if the name of the inference engine's step contains these sums. If neither lengths nor sums are
+    known, only the bytes are computed. If keys and values are in cache pages, FLOPs and bytes are computed as in
+    `paged`.
     """
     if any(arguments.has_tensor(index) and arguments.dims[index] for index in pages):
         return paged(arguments)
@@ -230,7 +230,7 @@ def flash_form_backward(arguments: Arguments) -> Cost:
 def _backward(
     arguments: Arguments, sizes: Attention, twice: int | None, pairs: int | None = None, *, first: int = 1
 ) -> Cost:
-    """Return the cost of a gradient.
+    """Return the cost of computing the gradients of an attention call.
 
     Both numbers are for one head: `twice` is twice the number of visible pairs (None if unknown), and `pairs` is the
     number of all pairs (None to derive it from `sizes`).

@@ -139,7 +139,7 @@ def expert_kernel(arguments: Arguments) -> Cost:
 
 
 def routed_layer(arguments: Arguments) -> Cost:
-    """Like `fused_experts`, with arguments `tokens, scores of all experts`; inner operators show the weights and k.
+    """Like `fused_experts`, with arguments `tokens, scores of all experts`; inner operators give the weights and k.
 
     Operators inside the layer that have their own rule, such as a shared expert's products, are counted separately.
     """

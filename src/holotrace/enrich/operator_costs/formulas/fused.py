@@ -59,7 +59,7 @@ def _of_template(arguments: Arguments, flops: int | None, moved: int, precision:
 
 
 def _product(arguments: Arguments) -> int | None:
-    """Return 2·B·M·N·K for the first two adjacent inputs whose product has the shape of another input."""
+    """Return 2·B·M·N·K, the FLOPs of the first product of adjacent inputs that has the shape of an input."""
     shapes = [arguments.shape(index) for index in arguments.tensors()]
     for left, right in pairwise(shapes):
         is_product = len(left) == len(right) > 1 and left[-1] == right[-2] and left[:-2] == right[:-2]

@@ -50,7 +50,7 @@ def scatter(arguments: Arguments, source: int = 3) -> Cost:
 
 
 def lookup_backward(arguments: Arguments) -> Cost:
-    """Gradient of `lookup`. FLOPs: 1 for each element. Bytes: the gradients of result and table, the positions."""
+    """Gradient of `table[positions]`. FLOPs: 1 per result element. Bytes: positions; gradients of result and table."""
     width = arguments.shape(0)[-1] if arguments.shape(0) else 0
     table = arguments.number(2) * width * arguments.element_bytes(0)
     moved = arguments.bytes(0) + arguments.bytes(1) + table
@@ -86,7 +86,7 @@ def padded_concatenation(arguments: Arguments) -> Cost:
 
 
 def split(arguments: Arguments) -> Cost:
-    """Bytes of the tensor that is read and of the parts that are written."""
+    """Bytes of the tensor, read once, and of its parts, each written once."""
     return Cost(0, 2 * arguments.bytes(0), "copy", arguments.precision(0))
 
 

@@ -59,8 +59,8 @@ def backward(arguments: Arguments, products: int) -> Cost:
     """For each computed gradient: FLOPs and input bytes of the forward call. Once: bytes of the result's gradient.
 
     `products` is the number of matrix multiplications in the forward call. The number of tensor-core kernels shows
-    whether the call computed one gradient (of the inputs or of the weights) or both. Computing one gradient moves as
-    many bytes as computing the other. If `products` is 2, the bytes are unknown.
+    whether the call computed one gradient (of the inputs or of the weights) or both. Computing the gradient of
+    the inputs moves as many bytes as computing the gradient of the weights. If `products` is 2, the bytes are unknown.
     """
     forward = _forward(arguments, products)
     gradients, rest = divmod(arguments.product_count or 0, products)

@@ -1,4 +1,4 @@
-// The callbacks that run in the browser; `parts/browser_functions.py` names them.
+// The callbacks that run in the browser; `parts/browser_functions.py` lists their names.
 
 import { current, forget, put, rangesOf, remember, searchOf } from "./address.js";
 import * as schemes from "./scheme.js";

@@ -135,9 +135,9 @@ const ticksOf = (name, { ticktext, tickvals, title } = {}) =>
   ticktext && { [`${name}.ticktext`]: ticktext, [`${name}.tickvals`]: tickvals, [`${name}.title.text`]: title?.text };
 
 /**
- * Change a figure after plotly.js has resized it. If the legend then needs fewer lines, plotly.js places the
- * legend before it enlarges the bars, and the legend then covers them. Setting the legend's position again corrects
- * this.
+ * Change a figure after plotly.js has resized it. If the legend needs fewer lines at the new size, plotly.js positions
+ * the legend before it enlarges the bars, so the legend covers part of the bars. Setting the legend's position again
+ * corrects this.
  * @param {HTMLElement} plot
  * @param {object} changes
  * @param {Layout["legend"]} legend

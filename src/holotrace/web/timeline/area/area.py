@@ -32,7 +32,7 @@ class Area:
     rows: tuple[int, ...] | None
 
     def numbers(self, index: TimelineIndex) -> list[int]:
-        """Return the row numbers of the area that exist on the rank."""
+        """Return the numbers of the area's rows, without numbers that no row of the rank has."""
         rows = range(len(index.rows)) if self.rows is None else self.rows
         return [row for row in rows if row < len(index.rows)]
 

@@ -22,7 +22,10 @@ MOST_SQL_ROWS = 1_000
 
 LONGEST_CELL = 300
 
-_FOR_MORE = f"The limits of this page are {TIMEOUT_S:g} s and {size_text(MEMORY_BYTES)}; `holotrace sql` can use more."
+_FOR_MORE = (
+    f"The limits of this page are {TIMEOUT_S:g} s and {size_text(MEMORY_BYTES)}; "
+    "`holotrace sql` can use more time and memory."
+)
 
 
 def sql_answer(trace: Trace, query: str, executor: Executor = IN_PROCESS) -> dict[str, Any]:
@@ -83,7 +86,7 @@ def _cell(value: object) -> str | None:
 
 
 def _places(rows: pl.DataFrame, trace: Trace) -> list[list[Any] | None]:
-    """Return where each row is on the timeline, according to its rank and its event index or times in ns."""
+    """Find each row's position on the timeline from its rank and either its event index or its times in ns."""
     ranks = _ranks(rows, trace)
     if ranks is None:
         return [None] * len(rows)

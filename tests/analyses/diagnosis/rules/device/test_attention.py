@@ -48,7 +48,7 @@ def test_other_products_are_not_attention(between: str | None) -> None:
 
 
 def test_the_recorded_job_with_the_math_backend() -> None:
-    """Compared with fused attention, a step takes 3.9 ms longer on the device and 4 ms longer to launch."""
+    """Without fused attention, a step takes 3.9 ms longer on the device and 4 ms longer to launch."""
     (case,) = cases_of(recorded("training-math_attention"), "unfused_attention").values()
 
     assert 3.9e6 < case.cost_ns < 9e6

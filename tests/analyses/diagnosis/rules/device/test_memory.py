@@ -40,7 +40,7 @@ def test_the_calls_cost_the_time_in_which_no_device_works(in_operator: bool, rul
 
 
 def test_calls_behind_a_kernel_cost_nothing() -> None:
-    """A kernel runs during all calls of cudaFree and cudaMalloc, so the calls cost nothing."""
+    """A kernel runs during every call of cudaFree and cudaMalloc, so these calls cost nothing."""
     trace = allocating_job(in_operator=True, hidden=True)
 
     assert not cases_of(trace, "allocator_retries")

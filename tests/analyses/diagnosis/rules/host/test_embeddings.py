@@ -49,5 +49,5 @@ def test_work_on_all_rows_costs_its_time() -> None:
     ],
 )
 def test_other_embeddings_are_silent(options: dict[str, int]) -> None:
-    """Not reported: a step that reads 1/8 of the rows, has sparse gradients, or also multiplies by all rows."""
+    """Not reported: a step that reads 1/8 of the rows, has sparse gradients, or also multiplies by the whole table."""
     assert not cases_of(job(**options), "dense_embedding_gradients")

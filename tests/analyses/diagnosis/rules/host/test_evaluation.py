@@ -12,8 +12,8 @@ from holotrace.testing.builder import TraceBuilder
 def job(*, under_no_grad: str | None) -> holotrace.Trace:
     """Return two steps of 1 ms: training for 500 µs, then `validate`, which runs `under_no_grad` for 300 µs.
 
-    The operator `under_no_grad` has no sequence number, so gradients are off. If `under_no_grad` is None, `validate`
-    runs a layer that has a sequence number, so gradients are on.
+    The operator `under_no_grad` has no sequence number, which shows that it runs without gradients. If `under_no_grad`
+    is None, `validate` runs aten::linear with a sequence number, so with gradients.
     """
     trace = TraceBuilder()
     for begin in (0, 1_000):

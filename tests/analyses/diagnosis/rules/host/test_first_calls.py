@@ -25,7 +25,7 @@ def cold_job(*, initialises: str = "cudaDeviceGetStreamPriorityRange") -> holotr
 
 
 def loading_job(*, busy_us: int) -> holotrace.Trace:
-    """Return a recording with a kernel that runs for `busy_us`, a kernel whose launch takes 10 ms, and ten others.
+    """Return a recording of a kernel that runs for `busy_us`, a kernel whose launch takes 10 ms, and ten more kernels.
 
     The recording has no steps.
     """
@@ -42,15 +42,15 @@ def loading_job(*, busy_us: int) -> holotrace.Trace:
 
 
 def test_loading_a_kernel_costs_the_time_in_which_the_device_is_idle() -> None:
-    """The first kernel runs for 3 of the 10 ms that loading the second kernel takes, so loading costs 7 ms."""
+    """Loading the second kernel takes 10 ms and costs 7 ms, because the first kernel runs during the other 3 ms."""
     found = holotrace.diagnosis(loading_job(busy_us=3_005)).per_finding.filter(pl.col("rule") == "first_calls")
     assert found["stake_ns"].to_list() == [pytest.approx(7_000_000, rel=0.01)]
 
 
 def test_a_launch_while_the_device_works_may_wait_for_room_in_its_queue() -> None:
-    """The first kernel runs for 6 of the 10 ms that the second launch takes, so the launch is not reported.
+    """The second launch takes 10 ms. It is not reported, because the first kernel runs during 6 of them.
 
-    The launch may just wait for a full queue.
+    The launch may just wait until the queue has room.
     """
     assert "first_calls" not in holotrace.diagnosis(loading_job(busy_us=6_005)).per_finding["rule"]
 
@@ -104,7 +104,7 @@ def late_stream(*, launched_us: int) -> holotrace.Trace:
 
 
 def test_work_from_before_the_recording_is_unknown_rather_than_idle() -> None:
-    """The first kernel starts 79 ms after its launch; earlier work may have delayed it, so the 79 ms are unknown."""
+    """Unrecorded work may keep the device busy in the 79 ms between the launch and the start of the first kernel."""
     trace = late_stream(launched_us=1_000)
 
     headline = holotrace.diagnosis(trace).headline.row(0, named=True)
@@ -148,7 +148,7 @@ def test_a_call_that_waits_for_nothing_is_not_to_blame() -> None:
 
 
 def test_recorded_python_may_have_made_a_call_late() -> None:
-    """If the device is idle for 100 µs before a call, at most 100 µs of the idle time after the call count.
+    """If the device is idle for 100 µs before a call, the rule counts at most 100 µs of idle time after the call.
 
     The 100 µs before the call may be a delay that recording Python functions caused.
     """

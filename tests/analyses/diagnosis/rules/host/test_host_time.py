@@ -144,7 +144,7 @@ def test_a_function_that_takes_long_in_one_step_only_may_be_held_up() -> None:
 
 
 def test_the_training_loop_cannot_move_to_a_worker() -> None:
-    """`step` runs an operator, so it is the training loop, and the advice does not suggest a worker process."""
+    """The function `step` calls an operator, so it is the training loop, and no advice to use a worker is given."""
     trace = TraceBuilder()
     for number in range(3):
         begin = 1000 * number
@@ -192,7 +192,7 @@ def preparing_job(*, calls: int) -> holotrace.Trace:
 
 
 def test_a_library_that_prepares_inputs_is_a_slow_function() -> None:
-    """`run` runs operators, so it is the model; the library that it calls runs almost none and is reported as slow."""
+    """`run` runs the operators; the library function that it calls runs almost none, so it is reported as slow."""
     found = holotrace.diagnosis(preparing_job(calls=20)).per_finding.filter(rule="slow_function")
 
     assert found["source_line"].to_list() == ["transformers/pipelines/base.py(9): preprocess"]

@@ -40,7 +40,7 @@ def test_a_loop_over_elements_is_found_with_its_function() -> None:
 
 
 def test_without_functions_only_reads_of_elements_show_a_loop() -> None:
-    """Without recorded functions, 200 reads of elements are reported as a loop, but 200 additions are not.
+    """Without recorded functions, 200 calls of `aten::item` are reported as a loop, but 200 additions are not.
 
     Each addition may be in a different module.
     """

@@ -84,7 +84,7 @@ def test_a_device_that_idles_has_no_backlog() -> None:
 
 
 def job_with_a_backlog(*, host_us: int, wait_us: int = 0) -> holotrace.Trace:
-    """Return three steps of `host_us` whose kernels, 500 µs each, run without a pause from 2.5 ms on."""
+    """Return three steps, each `host_us` long, whose kernels, 500 µs each, run without a pause from 2.5 ms on."""
     trace = TraceBuilder()
     for number in range(3):
         begin = host_us * number

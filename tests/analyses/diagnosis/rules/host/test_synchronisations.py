@@ -31,7 +31,7 @@ def rules_of(trace: holotrace.Trace) -> dict[str, int]:
 
 
 def test_reading_a_value_costs_the_idle_time_after_it() -> None:
-    """Because the host waited, it launched too late, and the device is idle from 100 to 150 µs."""
+    """Because the host waits, it launches the next kernel late, and the device is idle from 100 to 150 µs."""
     found = holotrace.diagnosis(reading_job(with_more_work=False)).per_finding.row(0, named=True)
 
     assert (found["rule"], found["operator"]) == ("scalar_read", "aten::item")
@@ -84,9 +84,9 @@ def copying_job(*, copy_us: int) -> holotrace.Trace:
     ("copy_us", "rule", "other"), [(200, "pageable_copy", "blocking_copy"), (5, "blocking_copy", "pageable_copy")]
 )
 def test_a_pageable_copy_and_its_wait_are_one_finding(copy_us: int, rule: str, other: str) -> None:
-    """A long copy is reported because its memory is pageable, a short copy because the host waits.
+    """A long copy is reported because its memory is pageable; a short copy is reported because the host waits for it.
 
-    No copy is reported for both reasons.
+    Neither copy gets both findings, `pageable_copy` and `blocking_copy`.
     """
     found = holotrace.diagnosis(copying_job(copy_us=copy_us)).per_finding
     whole = found.filter(pl.col("part_of").is_null())["rule"].to_list()

@@ -91,7 +91,7 @@ def test_one_rank_alone_cannot_say_how_much_is_waiting() -> None:
 
 
 def alone() -> holotrace.Trace:
-    """Return the recording of one of two ranks."""
+    """Return a trace with only rank 0 of a job of two ranks."""
     trace = TraceBuilder().rank(0)
     for number in range(3):
         begin = 100 * number

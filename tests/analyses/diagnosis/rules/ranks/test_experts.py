@@ -13,7 +13,7 @@ EXAMPLES = Path(__file__).parents[5] / "examples" / "gpu" / "traces"
 
 
 def rules_of(job: str) -> list[str]:
-    """Return the rules of the findings about a recorded job, without findings that are part of others."""
+    """Return the rules of the findings about a recorded job; leave out each finding that is part of another finding."""
     result = holotrace.diagnosis(holotrace.open_trace(EXAMPLES / job, cache=False))
     return [row["rule"] for row in shown_findings(result)]
 

@@ -29,7 +29,7 @@ def sequence_frame(  # noqa: PLR0913 -- HTA's arguments
     visualize: bool,
     compress_other_kernels: bool,
 ) -> pd.DataFrame:
-    """Return the sequences of one rank; if there are any, write a copy of the trace with the first `top_k` marked.
+    """Return the sequences of one rank; if there are any, write a copy of the trace that marks the first `top_k`.
 
     `frame.attrs` contains the path of the copy as `overlaid_trace` or, if the frame is empty, the `reason`.
     """

@@ -154,7 +154,7 @@ class CPGraph:
 
     @property
     def edges(self) -> EdgeView:
-        """The edges; if several connect the same nodes, only the one on the critical path, or else the longest one."""
+        """The edges, at most one between two nodes: the one on the critical path or, if there is none, the longest."""
         return EdgeView(self._edges)
 
     def number_of_nodes(self) -> int:

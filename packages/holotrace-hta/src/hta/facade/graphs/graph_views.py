@@ -19,7 +19,7 @@ from holotrace.export.critical_path_overlay import ARROW_TYPES
 from hta.facade.results.times import in_microseconds
 
 NO_EVENT = -1
-"""Used as the event index where there is no event."""
+"""The event index of nodes and edges that belong to no event."""
 
 _SETTABLE = "weight"
 
@@ -134,7 +134,7 @@ class EdgeTable:
         return path_to(self._node_count - 1, edges, binding_edges(edges, arrival)).astype(np.int64)
 
     def positions_of_rows(self, rows: pl.Series) -> npt.NDArray[np.int64]:
-        """Return the positions in this table of the given rows of `graph.edges`."""
+        """Return, for each given row of `graph.edges`, its position in this table."""
         position_of = np.zeros(int(self.row.max(initial=0)) + 1, np.int64)
         position_of[self.row] = np.arange(len(self))
         positions: npt.NDArray[np.int64] = position_of[rows.to_numpy()]
@@ -145,10 +145,10 @@ class EdgeTable:
 
 
 def _lengths(path_graph: PathGraph) -> pl.Series:
-    """Return each edge's weight plus delay, capped at the measured time between its nodes.
+    """Return each edge's length: its weight plus delay, capped at the measured time between its nodes.
 
-    An edge on the measured path gets the length of its path segment instead. As a result, the measured path is the
-    longest path and exactly as long as the window.
+    If an edge is on the measured path, its length is that of its path segment instead. As a result, the measured path
+    is the longest path and exactly as long as the window.
     """
     edges, times = path_graph.graph.edges, path_graph.graph.nodes["time_ns"]
     measured = times.gather(edges["target"]) - times.gather(edges["source"])

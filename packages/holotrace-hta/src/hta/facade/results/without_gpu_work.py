@@ -51,7 +51,7 @@ def no_idle_times(reason: str) -> tuple[pd.DataFrame, pd.DataFrame]:
 
 
 def no_overlap(ranks: Iterable[int], reason: str) -> pd.DataFrame:
-    """Return an overlap of NaN for each rank, the same as for ranks without communication."""
+    """Return NaN as the overlap of each rank, as for ranks without communication."""
     listed = np.array(list(ranks), dtype=np.int64)
     frame = pd.DataFrame({"rank": listed, "comp_comm_overlap_pctg": np.full(len(listed), np.nan)})
     frame.attrs["reason"] = reason

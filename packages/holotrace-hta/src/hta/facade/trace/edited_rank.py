@@ -126,7 +126,7 @@ class EditedFile:
 
     @property
     def health(self) -> Health:
-        """The health of the recording."""
+        """The health record of the recording."""
         if self._recorded is not None:
             return self._recorded.health
         return Health("plain", 0, 0, self._made["events"].height, {}, (), "")
@@ -500,8 +500,8 @@ def _first_free(recorded: RankTrace | None) -> int:
 def _event_numbers(source_index: _Numbers, given: _Numbers, first_free: int) -> _Numbers:
     """Return the event_index of each row: the number of the row's recorded event, if there is one.
 
-    A row without a recorded event keeps its `index`, unless a recorded event already has that number. If these rules
-    give several rows the same number, only the first of them gets it. All other rows get new numbers.
+    A row without a recorded event keeps its `index`, unless a recorded event already has that number. If several
+    rows would get the same number, only the first of them gets it. All other rows get new numbers.
     """
     wanted = np.where(source_index >= 0, source_index, given)
     _, first = np.unique(wanted, return_index=True)

@@ -1,4 +1,4 @@
-"""`analyzer.t.traces`: the frame of every rank, created on access, and the detection of changes to frames."""
+"""`analyzer.t.traces`: creates the frame of each rank on first access, and detects changes to frames."""
 
 from __future__ import annotations
 

@@ -17,8 +17,8 @@ _CLOSING = {"<": ">", "(": ")"}
 def shorten_name(name: str) -> str:
     """Shorten a name as HTA does: remove template arguments, parameters and the return type.
 
-    Leaves the names of copies and memsets, and names without brackets, unchanged. Removes anonymous namespaces with their `::`.
-    Leaves names that would become empty, such as `<built-in method …>`, unchanged.
+    Anonymous namespaces are removed with their `::`. Three kinds of names stay unchanged: names of copies and memsets,
+    names without brackets, and names that would become empty, such as `<built-in method …>`.
     """
     if _MEMORY.match(name) or not ("<" in name or "(" in name):
         return name

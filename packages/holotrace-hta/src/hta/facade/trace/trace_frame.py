@@ -27,7 +27,7 @@ _STORED = ("event_index", "kind", "category", "name", "track_id", "start_ns", "d
 
 
 class _Source(NamedTuple):
-    """A table that columns of the frame come from, {its column: HTA's column}, and the value for missing data."""
+    """A table that provides columns of the frame, {its column: HTA's column}, and the value for missing data."""
 
     table: str
     columns: dict[str, str]

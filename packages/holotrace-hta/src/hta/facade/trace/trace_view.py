@@ -77,7 +77,7 @@ class TraceView:
         """`trace`, after checking that the column `iteration` of each frame agrees with its step events.
 
         Raises:
-            InvalidOptionError: a frame's column `iteration` disagrees with its step events.
+            InvalidOptionError: the column `iteration` of a frame disagrees with the step events of the frame.
         """
         trace = self.trace
         for rank_trace in trace.ranks.values():

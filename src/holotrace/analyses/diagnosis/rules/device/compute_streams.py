@@ -1,4 +1,4 @@
-"""The rule about kernels on two streams that run one after the other, although they could run at once."""
+"""The rule about kernels that run one after the other on two streams, although they could run at once."""
 
 from __future__ import annotations
 
@@ -147,9 +147,9 @@ def _mean_use(kernels: pl.DataFrame, since_ns: Int64Array, length_ns: Int64Array
 
 
 def _is_asked(evidence: RankEvidence, waits: pl.DataFrame) -> pl.Series:
-    """Return, for each wait, whether the host requested it between the launches of the two runs.
+    """Return, for each wait, whether the host requested it after launching the first run and before the second.
 
-    If the recording contains no such call, assume that the host requested all waits.
+    If no calls that make a stream wait were recorded, assume that the host requested all waits.
     """
     calls = _wait_calls(evidence)["start_ns"].sort()
     if calls.is_empty():

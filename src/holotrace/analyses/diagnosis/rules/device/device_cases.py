@@ -28,7 +28,10 @@ FIXED_NS = 2_000
 """Time that every kernel needs to start and drain; https://developer.nvidia.com/blog/cuda-graphs measures 2 µs."""
 
 _LEAST_VALUE = 0.02
-"""Cases below this value are not replayed, because they are below the thresholds of all rules in this folder."""
+"""A case is replayed only if the fix typically saves at least this fraction of the rank's steady steps.
+
+No rule in this folder reports a smaller saving.
+"""
 
 _PAUSE_NS = 200_000
 """A longer pause between two calls ends a span. Even under the profiler, the Python code between two calls in the same
@@ -73,11 +76,12 @@ def case_of(
 ) -> Case:
     """Build a case from these rows of `RankEvidence.costed`.
 
-    A profiler that records Python functions makes the host up to twice as slow. Faster device work may then save
-    nothing in a replay, although it would save time without the profiler. Such recordings are therefore not replayed.
+    A profiler that records Python functions makes the host up to twice as slow. A replay of such a recording may show
+    that faster device work saves nothing, although it would save time without the profiler. Such recordings are
+    therefore not replayed.
 
     Args:
-        evidence: the rank.
+        evidence: what is known about the rank.
         rows: at least one row, each with `saved_ns`, the time that fixing the cause saves. If the rows also have
             `most_ns`, the largest possible saving, then `saved_ns` is the typical saving, which decides whether the
             rule applies.

@@ -126,7 +126,7 @@ def _limit(row: dict[str, Any]) -> str:
 def tiny_kernels(evidence: RankEvidence) -> Iterator[Case]:
     """Yield a case for kernels shorter than 5 µs and the short gaps before them; most of this time is fixed cost."""
     tiny = evidence.costed.filter((pl.col("kernel_kind") == KernelKind.COMPUTATION) & (DURATION < _TINY_NS))
-    # At best, fusion reduces the time of each tiny kernel to its `FLOOR`.
+    # At best, fusion shortens each tiny kernel to the lower bound of its time, `FLOOR`.
     rows = tiny.with_columns(
         saved_ns=pl.min_horizontal(DURATION, pl.lit(FIXED_NS)).cast(pl.Float64), most_ns=DURATION - FLOOR.fill_null(0)
     )

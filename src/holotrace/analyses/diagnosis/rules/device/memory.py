@@ -86,7 +86,7 @@ def _in_steps(evidence: RankEvidence, starts: pl.Series) -> int:
 def _are_outside_operators(evidence: RankEvidence, frees: pl.DataFrame) -> bool:
     """Return whether most calls in `frees` are outside operators.
 
-    Frees inside operators come from the allocator, which frees its cached memory and retries a failed allocation.
+    Frees inside operators come from the allocator: if an allocation fails, it frees its cached memory and retries.
     """
     if frees.is_empty():
         return False

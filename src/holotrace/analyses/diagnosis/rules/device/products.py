@@ -418,8 +418,8 @@ RULES = (
         "products and convolutions of more than 20 µs that reach less than 40 % of the device's peak rates",
         threshold=0.1,
         unit=OF_THE_STEP,
-        reason="Products of well-chosen shapes reach 55 to 78 %. Choosing other kernels takes effort and is worth it "
-        "only if it saves at least a tenth of the step.",
+        reason="Products of well-chosen shapes reach 55 to 78 % of the peak rates. Choosing other kernels takes "
+        "effort and is worth it only if it saves at least a tenth of the step.",
         source=_TUNING,
         check=slow_products,
         say=_say_slow,

@@ -71,7 +71,7 @@ def host_copies(evidence: RankEvidence) -> Iterator[Case]:
 
 
 def _of_deepcopy(evidence: RankEvidence, case: Case, in_deepcopy: pl.DataFrame) -> Case:
-    """If most of a function's copies run inside `copy.deepcopy`, add all the time in `copy.deepcopy` to its case."""
+    """Extend a case to all time in `copy.deepcopy` if at least half of the case's time is in `copy.deepcopy`."""
     times = union_of(in_deepcopy)
     is_most = 2 * intersection_length(times, case.explained) >= covered_length(*case.explained)
     whole = union(*concatenated([times, case.explained]))

@@ -101,7 +101,7 @@ def slow_functions(evidence: RankEvidence) -> Iterator[Case]:
 
 
 def _in_library_calls(evidence: RankEvidence, training: pl.Series) -> pl.DataFrame:
-    """Return `while_idle`, but attribute the time in calls of library functions to these functions.
+    """Return `while_idle`, but attribute the time in a library function to this function, not to its caller.
 
     In such rows, `frame` names the library function, and `caller` names the user's function that calls it.
     """

@@ -50,8 +50,8 @@ _ADDED_NS = {
     _IN_OPERATORS: dict.fromkeys((EventKind.CPU_OP, *LAUNCH_KINDS), 3_000),
     _IN_PYTHON: {EventKind.PYTHON_FUNCTION: FUNCTION_NS},
 }
-"""Nanoseconds that a profiler adds to each host event, by kind of event, if it records Python functions. The outer keys
-are causes of idle time: idle time with these causes gets longer if the events listed under them take longer. The
+"""Nanoseconds that a profiler adds to each host event, by kind of event, if it records Python functions. Each outer key
+lists causes of idle time. The time that is added to the events under this key prolongs idle time with these causes. The
 estimate was tested on 24 jobs in examples/gpu whose devices idle even without the profiler: in half of these jobs, the
 measured delay is 0.9 to 1.7 times the estimate."""
 
@@ -263,7 +263,8 @@ def _between(evidence: RankEvidence, regions: Intervals) -> Intervals:
     """Return the graph breaks (the times between the regions of a step), and the idle time that they cause later.
 
     While the devices have queued work, a graph break delays the host, but the devices stay busy. The devices become
-    idle later, when the queue is empty. The breaks therefore also cause idle time within the following regions. This idle time is at most as long as the time for which the devices were busy during the breaks.
+    idle later, when the queue is empty. The breaks therefore also cause idle time within the following regions. This
+    idle time is at most as long as the busy time of the devices during the breaks.
     """
     step = holding(intervals_of(evidence.steady), regions[0])
     same = np.flatnonzero((step[1:] == step[:-1]) & (step[1:] >= 0))
@@ -451,7 +452,7 @@ def unexplained_idle(evidence: RankEvidence) -> Iterator[Case]:
 def _say_unexplained(_: Sequence[RankCase]) -> Said:
     return Said(
         "the GPU waits, and no event shows what the host does",
-        "Record with_stack=True to see Python functions. If none runs in the gap, look for another process on this rank's cores.",
+        "Record with_stack=True to see Python functions. If no function runs in the gap, look for another process on this rank's cores.",
     )
 
 

@@ -24,7 +24,8 @@ from holotrace.schema import EventKind
 from holotrace.units import duration_text
 
 _FEWEST_STARTS = 3
-"""With fewer late starts, the confidence is low, because work may have waited for something that was not recorded."""
+"""With fewer late starts than this, the confidence is low, because work may have waited for something that was not
+recorded."""
 _MOST = 0.5
 _LATE_NS = 100_000
 """Work is late if the device idles for this long between the launch of the work and its start. If only one process
@@ -101,7 +102,7 @@ def host_falls_behind(evidence: RankEvidence) -> Iterator[Case]:
 
 
 def _has_backlog(evidence: RankEvidence, device_ns: int) -> bool:
-    """Return whether the devices are busy at least half of the time, in the steps no longer than `device_ns`."""
+    """Return whether the devices are busy for at least half of the total time of the steps of at most `device_ns`."""
     length_ns = pl.col("end_ns") - pl.col("start_ns")
     paced = union_of(evidence.steady.filter(length_ns <= device_ns))
     return covered_length(*intersection(evidence.busy, paced)) >= _MOST * covered_length(*paced)

@@ -1,4 +1,4 @@
-"""Rules about hosts that wait for devices, which then become idle: `.item()`, shapes that depend on data, copies."""
+"""Rules about host waits after which the device becomes idle: `.item()`, shapes that depend on data, copies."""
 
 from __future__ import annotations
 
@@ -27,9 +27,10 @@ from holotrace.enrich.host.source_lines import records_python
 _SHARE = 0.02
 _LONG_NS = 100_000
 _PINNED_BYTES_PER_S = {9: 50e9, 8: 25e9}
-"""Bandwidth of pinned copies by minimum major compute capability: about 80 % of PCIe 5.0 x16 and of PCIe 4.0 x16.
+"""{major compute capability: bandwidth of pinned copies on devices with at least this capability}.
 
-https://en.wikipedia.org/wiki/PCI_Express gives 63 and 31.5 GB/s in theory."""
+These are about 80 % of the theoretical bandwidths of PCIe 5.0 x16 and PCIe 4.0 x16, which are 63 and 31.5 GB/s:
+https://en.wikipedia.org/wiki/PCI_Express."""
 _PINNED_ELSEWHERE = 12e9
 """Bandwidth of pinned copies over PCIe 3.0 x16, for older and unknown devices."""
 
@@ -40,10 +41,10 @@ _DEVICE = r"(?i)device_?synchroni[sz]e|synchroni[sz]e_?device"
 
 
 def waits_in(evidence: RankEvidence, chosen: pl.Expr, *, is_needless: bool = False) -> Iterator[Case]:
-    """Yield a case for the idle time that the chosen calls cause.
+    """Yield a case for the idle time that the calls selected by `chosen` cause.
 
-    This is the idle time after the calls. If an operator that always waits, such as `aten::item`, makes such a call,
-    the idle time inside the operator is included.
+    The calls cause the idle time that follows them. If an operator that always waits, such as `aten::item`, makes such
+    a call, the idle time inside the operator is included.
 
     A profiler that records Python functions makes the host up to twice as slow, so the device may idle even in a replay
     without the wait. Therefore, if Python functions were recorded, all idle time after a needless wait is blamed on the
@@ -87,7 +88,7 @@ def launching(evidence: RankEvidence, since_ns: int) -> Intervals:
 
 
 def _inside(evidence: RankEvidence, calls: pl.DataFrame) -> pl.DataFrame:
-    """Return the rows of `RankEvidence.while_idle` inside operators that always wait and that made these calls."""
+    """Return the rows of `RankEvidence.while_idle` in operators that always wait and that made one of the `calls`."""
     known = evidence.while_idle.filter(_IS_KNOWN.fill_null(value=False))
     return known.join(calls.select("name", "frame").unique(), on=["name", "frame"], how="semi", nulls_equal=True)
 
@@ -238,7 +239,7 @@ RULES = (
     ),
     _rule(
         "stream_synchronisation",
-        "idle time after the host waited for a stream or an event for a reason that no other rule covers",
+        "idle time after the host waited for a stream or an event, if no other rule covers the wait",
         _IS_OTHER,
         "waits for a stream or an event",
         "Make one stream wait for the other (stream.wait_event) instead of making the host wait.",

@@ -27,8 +27,8 @@ _ONE_CAUSE = 0.2
 shares its cores with others is delayed at many lines of code.
 """
 _CHANCE = 0.05
-"""Suppose that all ranks are equally fast. If the probability that one of them is the latest in as many steps as the
-late rank is at least this value, chance may explain the delays, and the late rank is not to blame."""
+"""Even if all ranks are equally fast, chance can make one of them the latest in many steps. A late
+rank is not to blame if the probability that chance makes some rank the latest equally often is at least this value."""
 
 
 def blamed(evidence: JobEvidence) -> list[int]:
@@ -162,8 +162,9 @@ def is_part_of_training(causes: pl.DataFrame, cause: Mapping[str, Any]) -> bool:
 def _in_function(own: pl.DataFrame, cause: Mapping[str, Any]) -> float:
     """Return the cost of Python code in the function in which a cause occurs, which is the cause's `frame`.
 
-    The result is 0 if the cause is not Python code, or if Python costs less than three times as much as all other causes in this function together. This is
-    typical of training code, which spends much of its time in operators.
+    The result is 0 if the cause is not Python code. It is also 0 if Python code costs less than three times as much as
+    all other causes in this function together, which is typical of training code: it spends much of its time in
+    operators.
     """
     if cause["cause"] != "python" or cause["frame"] is None:
         return 0.0

@@ -37,7 +37,8 @@ _BALANCED = 1.25
 _MAIN_SHARE = 0.25
 _BETWEEN_TWO = ("send", "recv")
 _CALLS_WITH_A_USUAL_WAIT = 8
-"""With fewer calls than this, a rank has no usual wait: the median wait may only show that another rank is late."""
+"""A rank's median wait is its usual wait if the rank made at least this many calls. With fewer calls, the median may
+only show that another rank was late."""
 _TRANSFER = "https://docs.pytorch.org/tutorials/beginner/ddp_series_theory.html"
 
 _HIDING = {
@@ -151,7 +152,7 @@ def pipeline_bubbles(evidence: JobEvidence) -> Iterator[JobCase]:
 
 
 def _is_balanced(stages: pl.DataFrame) -> bool:
-    """Return whether the slowest stage computes at most a quarter longer than the mean stage."""
+    """Return whether the slowest stage computes for at most 25 % longer than the average stage."""
     of_stages = stages.group_by("stage").agg(pl.col("computation_ns").mean())["computation_ns"]
     slowest, mean = of_stages.max(), of_stages.mean()
     return isinstance(slowest, float) and isinstance(mean, float) and slowest <= _BALANCED * mean
@@ -160,8 +161,8 @@ def _is_balanced(stages: pl.DataFrame) -> bool:
 def small_calls(evidence: JobEvidence) -> Iterator[JobCase]:
     """Yield a case for each kind of collective with several small calls in a row.
 
-    Merging a call into the previous call saves its latency and the usual wait for the other ranks. It does not save the
-    wait for a rank with more work, because this wait is mostly in the first call of the series.
+    Merging a call into the previous call saves its latency and the usual wait for the other ranks. Merging does not
+    shorten the wait for a rank with more work, because this wait is mostly in the first call of the series.
     """
     table = evidence.results["collectives"].per_collective.filter(pl.col("mergeable_count") > 0)
     calls = evidence.results["collectives"].per_call
@@ -272,7 +273,7 @@ def _of_work(evidence: JobEvidence, causes: pl.DataFrame) -> pl.DataFrame:
     """Return the causes of waiting that are due to different amounts of work on the ranks.
 
     Operators on the host are included only if the ranks make different numbers of calls. If these numbers are about
-    equal, something else slows the operators down.
+    equal, operators are slow for a reason other than more work.
     """
     times = [times_as_many_calls(evidence, rank) for rank in evidence.ranks]
     is_equal = all(rate is not None and 1 / MORE_CALLS <= rate <= MORE_CALLS for rate in times)
@@ -355,7 +356,7 @@ def _say_slow(cases: Sequence[RankCase]) -> Said:
     return Said(
         f"transfers of {words['kind']} {words['part']} take {number_text(words['slowdown'], digits=2)} times as long as comparable transfers "
         f"({words['collective']})",
-        "Compare its network card, cable, PCIe link and congestion with those of the other hosts and links, and run nccl-tests on it alone.",
+        "Compare the network cards, cables, PCIe links and congestion there with those of other hosts and links, and run nccl-tests on the slow part alone.",
     )
 
 

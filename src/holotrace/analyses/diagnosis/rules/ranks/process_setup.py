@@ -28,7 +28,7 @@ def data_parallel(evidence: RankEvidence) -> Iterator[Case]:
 
 
 def host_collectives(evidence: JobEvidence) -> Iterator[JobCase]:
-    """Yield a case for transfers through a library on the host, if all ranks compute on devices.
+    """Yield a case if all ranks compute on devices but communicate through a library on the host, such as gloo.
 
     The collectives also copy data between host and device. These copies are part of the cost only while the device does
     nothing else.

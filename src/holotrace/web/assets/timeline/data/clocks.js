@@ -47,8 +47,8 @@ export const toAxis = ({ recorded: offset, lines }, time) => {
 };
 
 /**
- * Convert a time on the axis to a time of the rank. If the rank's clock jumped over this time, use the correction that
- * applies after the jump.
+ * Convert a time on the axis to a time of the rank. If the rank's clock jumped, so that no time of the rank corresponds
+ * to the time on the axis, use the correction that applies after the jump.
  * @param {Clock} clock
  * @param {number} time on the axis
  */

@@ -25,7 +25,7 @@ const ticks = ({ view }) => {
 };
 
 /**
- * Draw a line for each time, and the line between labels and rows.
+ * Draw a vertical line at each labelled time, and a line between the labels and the rows.
  * @param {Painter} painter
  */
 export const drawGrid = (painter) => {
