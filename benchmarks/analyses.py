@@ -16,7 +16,7 @@ round runs in a new process, with a filled cache:
 CPU time is the user and system time of all threads. Ratios compare CPU time, which, unlike wall time, hardly depends on
 other work on the machine. Our times are medians over the rounds; HTA's times are from one run.
 
-Memory is what the call adds to the peak resident memory of its process. Calls whose input the large trace lacks are
+Memory is how much the call raises the peak resident memory of its process. Calls whose input the large trace lacks are
 skipped unless an option names a suitable input: `--annotated`, a trace with annotations on the GPU; `--job`, a folder
 with traces of several ranks, in which communication kernels are named as HTA's search for stragglers expects
 (`ncclKernel…`); `--counters`, a trace with CUPTI counters. benchmarks/enlarge.py makes large traces from small
@@ -327,7 +327,7 @@ def _of_peer(inputs: Path, names: list[str], options: argparse.Namespace) -> Ite
 def _run(python: str, inputs: Path, names: list[str], options: argparse.Namespace) -> Iterator[dict[str, Any]]:
     with tempfile.TemporaryDirectory() as folder:
         path = inputs.resolve()
-        if path.is_file():  # use a link in an empty folder, because calls write copies beside the trace
+        if path.is_file():  # link to it from an empty folder, because calls write copies beside the trace
             path = Path(folder, path.name)
             path.symlink_to(inputs.resolve())
         command = [python, __file__, "--trace", str(path), "--operator", options.operator, "--work"]

@@ -88,7 +88,7 @@ The step times of a job with a mistake and of its twin without the mistake also 
 """
 
 LEAST_SAVED = 0.01
-"""An alarm in a simulated job is true if removing its cause saves at least this fraction of the step."""
+"""An alarm in a simulated job is true if removing the cause that it names saves at least this fraction of the step."""
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,7 @@
     python benchmarks/remote.py --trace big.json.gz [--server minio] [--rounds 3]
 
 Three processes alternate: one reads the trace from disk, one reads it from the bucket, and one only downloads its bytes
-with boto3. The download alone shows the cost of server and connection. `--server` is the path of MinIO, which `go
+with boto3. The third process shows how long server and connection take. `--server` is the path of MinIO, which `go
 install github.com/minio/minio@latest` builds. The default is moto, a test server that may itself be the bottleneck.
 The results are wall times and CPU times of the processes, in seconds. The server uses the same cores; its CPU time is
 not included.

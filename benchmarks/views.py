@@ -2,9 +2,9 @@
 
     python benchmarks/views.py TRACE [--rounds 3]
 
-Each round is one process: it opens the trace, reads its events, then computes every view once, in the order of the pages.
-The output has wall seconds, CPU seconds and the peak resident memory after each view, as medians over the rounds. Later
-views reuse tables that earlier views derived, as in a report.
+Each round is one process: it opens the trace, reads its events, then computes every view once, in the order of the
+pages. The output lists, for each view, its wall seconds, its CPU seconds and the peak resident memory after it, as
+medians over the rounds. Later views reuse tables that earlier views derived, as in a report.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Damage real traces in many ways and read each result: `make fuzz-files`.
 
-Each file is a piece of a real trace, changed by mutations. A file's number determines the piece and the mutations, so
-every file can be reproduced. A worker reads the file with limits on time and memory. The rules:
+Each file is a piece of a real trace, changed by random mutations. The file's number is the seed of all random choices,
+so every file can be reproduced. A worker reads the file with limits on time and memory. The rules:
 
     - the reader returns a trace or raises a `HolotraceError`; it does not crash, hang or use much memory
     - if the changed text is still JSON, the trace has the events that a plain JSON parser returns
@@ -59,12 +59,12 @@ SLACK = 3
 
 _PHASE = b'"ph"'
 _FURTHER_PHASE = b'"ph"\t:'
-"""If a mutation adds a second `"ph"` to an event, it writes it in this form, which `_begun` does not count."""
+"""Mutations that add a second `"ph"` to an event write the key in this form, which `_begun` does not count."""
 
 _EVENT_FAULTS = {
     "broken_event", "missing_time", "not_an_event", "oversized_event", "time_overflow", "truncated_json", "unknown_phase"
 }  # fmt: skip
-"""Kinds of findings that count dropped events. The event count of the file includes these events."""
+"""Kinds of findings about dropped events. The event count of the file includes the dropped events."""
 
 Text = bytes
 Mutation = Callable[[Text, random.Random], Text]
@@ -125,7 +125,7 @@ def _answers(answers: Iterator[list[tuple[str, str]]], count: int) -> Iterator[t
 
 
 def _pieces() -> Iterator[tuple[str, bytes]]:
-    """Yield a piece of every trace: its beginning, some of its events, and its end."""
+    """Yield a shortened copy of every trace: its beginning, some of its events, and its end."""
     seen = set()
     for folder in TRACES:
         for path in sorted(folder.rglob("*.json*")):

@@ -286,7 +286,7 @@ def record(run: Run, path: Path) -> None:
 
 
 def main() -> None:
-    """Record every model, and write the counts."""
+    """Record a trace of every model, and write the FLOPs of each model to `truth.json`."""
     folder = Path(sys.argv[1])
     folder.mkdir(parents=True, exist_ok=True)
     torch.manual_seed(0)

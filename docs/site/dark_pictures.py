@@ -1,7 +1,7 @@
 """Show `picture.dark.webp` in place of `picture.webp` in dark mode.
 
-Pages link only to the light picture, as in `![Idle time](images/questions/idle_time.webp)`, so the pages also work on
-GitHub.
+Pages link only to the light version of a picture, as in `![Idle time](images/questions/idle_time.webp)`, so they also
+work on GitHub.
 """
 
 from __future__ import annotations

@@ -61,7 +61,7 @@ def graph_of(generator: Generator) -> torch.cuda.CUDAGraph:
 
 
 def graphs() -> Scenario:
-    """Return text generation in which decoding steps replay a CUDA graph."""
+    """Return text generation that replays a CUDA graph in each decoding step."""
     generator = Generator()
     for _ in range(3):
         generator.decode()

@@ -1,4 +1,4 @@
-"""Training jobs, and variants of them with one change, which is often a planted mistake."""
+"""Training jobs, and variants that differ from them in one change, often a mistake made on purpose."""
 
 from __future__ import annotations
 

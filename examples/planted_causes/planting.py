@@ -29,7 +29,8 @@ class Planted:
     def at(self, point: str, tensor: Tensor, number: int = 0) -> None:
         """Run the cause if it is planted at this point.
 
-        `number` is the number of the microbatch or step. If `only` is not empty, the cause runs only for its numbers.
+        `number` is the number of the microbatch or step. If `only` contains numbers, the cause is run only in the
+        microbatches or steps with these numbers.
         """
         if self.cause and point == self.point and (not self.only or number in self.only):
             for _ in range(self.repeats):

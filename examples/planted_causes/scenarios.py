@@ -22,7 +22,7 @@ class Scenario(NamedTuple):
     """The scenario with the same job and nothing planted."""
     says: str
     point: str = ""
-    """Where the job runs the cause: the name that the job passes to `Planted.at`."""
+    """Name of the place in the job where the cause is planted; at this place, the job passes the name to `Planted.at`."""
     cause: Cause | None = None
     repeats: Mapping[int, int] = {}
     """{slow rank: number of times that it runs the cause}; for long sequences, the factor of their length."""

@@ -330,10 +330,10 @@ def depths(parent: _Numbers) -> npt.NDArray[np.int32]:
     """Return the number of ancestors of each row."""
 
 def nearest_above(parent: _Numbers, wanted: _Flags, rows: _Numbers) -> _Numbers:
-    """Return the nearest wanted ancestor of each of `rows`; -1 if a row has none or is -1."""
+    """Return the nearest wanted ancestor of each of `rows`; -1 for rows that are -1 or have no wanted ancestor."""
 
 def furthest_above(parent: _Numbers, wanted: _Flags, rows: _Numbers) -> _Numbers:
-    """Return, for each of `rows`, the wanted ancestor closest to the root; -1 if a row has none or is -1."""
+    """Return, for each of `rows`, the wanted ancestor closest to the root; -1 for rows that are -1 or have none."""
 
 def union(start: _Numbers, end: _Numbers) -> tuple[_Numbers, _Numbers]:
     """Merge overlapping and touching intervals; return the starts and ends of the merged intervals, in order."""
@@ -360,7 +360,7 @@ def only_matches(offered: _Numbers, wanted: _Numbers) -> _Numbers:
     """Return, per wanted key, the only row of `offered` that has it; -1 if no row has it, -2 if several rows do."""
 
 def rows_of(numbers: _Nodes, wanted: _Nodes) -> _Numbers:
-    """Return, per wanted number, the row of `numbers` that has it; -1 if no row has it. Numbers must be unique."""
+    """Return the row in `numbers` of each wanted number, or -1 if it has none. `numbers` must be unique."""
 
 def summaries(
     number: _Nodes, value: _Numbers
@@ -373,7 +373,7 @@ def summaries(
 def sums_by_name(
     kind: npt.NDArray[np.uint8], name: _Nodes, value: _Numbers, mark: _Numbers, is_marked: _Flags
 ) -> tuple[npt.NDArray[np.uint8], _Nodes, _Numbers, _Numbers, _Numbers, _Numbers]:
-    """Group rows by kind and name; return kind, name, and count and sum of all rows and of the marked rows.
+    """Return each kind and name, the count and sum of all its rows, and the count and sum of its marked rows.
 
     Row i is marked if `is_marked[mark[i]]`; -1 means no mark. Negative values count as 0.
     """

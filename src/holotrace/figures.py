@@ -46,7 +46,7 @@ def _module(name: str) -> ModuleType:
 
 
 def __dir__() -> list[str]:
-    """List the plot functions, and the attributes that every module has."""
+    """List the plot functions, and the attributes that every module has, such as `__name__`."""
     return sorted({*__all__, *(name for name in globals() if name.startswith("__"))})
 
 

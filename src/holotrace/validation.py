@@ -202,4 +202,4 @@ RULES: tuple[Rule, ...] = (
         _waits_for_nothing,
     ),
 )
-"""The rules about events; errors come first."""
+"""The rules about events; the rules for errors come before those for warnings."""

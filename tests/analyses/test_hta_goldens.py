@@ -233,9 +233,11 @@ def test_the_host_is_blamed_for_the_same_gaps_but_only_until_the_launch(case: Ca
     """If the work after an idle gap is launched during the gap, HTA counts the whole gap as host wait.
 
     We count only the part of the gap before the launch. Therefore, we find as many gaps with host wait as HTA, but our
-    host wait is at most HTA's. The test tolerates gaps that HTA misjudges: if the launch is unknown, HTA takes the time
-    of event 0 as the launch; if the launch is within 0.25 µs of the gap's start, HTA's doubles (µs since 1970) are too
-    coarse to tell which came first.
+    host wait is at most HTA's. The results may differ by 1 gap and 1 µs for each gap that HTA may misjudge:
+
+    - If the launch is unknown, HTA uses the time of event 0 as the time of the launch.
+    - If the launch is within 0.25 µs of the gap's start, HTA may get their order wrong, because it stores times as
+      doubles (µs since 1970), which are too coarse.
     """
     result = idle_time(case.trace).per_stream.filter(category="host_wait")
     for rank, rank_trace in case.trace.ranks.items():
@@ -250,7 +252,7 @@ def test_the_host_is_blamed_for_the_same_gaps_but_only_until_the_launch(case: Ca
 
 
 def _unclear_gaps(rank_trace: RankTrace, stream: int) -> int:
-    """Count the idle gaps on a stream that HTA may misjudge.
+    """Count a stream's idle gaps that HTA may misjudge.
 
     HTA may misjudge a gap if the launch of the work after the gap is unknown. If times are not whole µs, it may also
     misjudge a gap if this launch is within 0.25 µs of the gap's start.

@@ -70,7 +70,7 @@ def job(tmp_path_factory) -> Path:
 def test_no_name_controls_a_terminal(command, on_terminal, job, tmp_path, monkeypatch, capsys) -> None:  # noqa: PLR0917
     """Neither stdout nor stderr contains control sequences, except that CSV written to a pipe keeps names exact."""
     if not on_terminal and (command == "sql --format csv" or command.endswith("--json")):
-        # Written to a pipe, CSV keeps names exact, and JSON is the same as on a terminal.
+        # CSV written to a pipe keeps names exact, and JSON written to a pipe is the same as on a terminal.
         return
     paths = {
         "job": job,

@@ -109,7 +109,10 @@ def test_ranks_can_be_sampled(job) -> None:
 
 
 def test_commands_take_captures(tmp_path) -> None:
-    """With `--capture`, CUDA graph kernels belong to operators; `compare-operators` takes a capture for each trace."""
+    """With `--capture`, CUDA graph kernels belong to operators.
+
+    `compare-operators` accepts a separate capture file for each of its two traces.
+    """
     replay = TraceBuilder().runtime("hipGraphLaunch", start_us=0, duration_us=1, correlation=5)
     (trace,) = replay.kernel("gemm", start_us=9, duration_us=1, correlation=5).write(tmp_path / "replay")
     captured = TraceBuilder().operator("aten::mm", start_us=0, duration_us=9)

@@ -1,4 +1,4 @@
-"""Clusters return byte for byte the same results as this process, even if a worker is killed."""
+"""Clusters return the same results as this process, byte for byte, even if a worker is killed."""
 
 from __future__ import annotations
 
@@ -164,7 +164,7 @@ def raise_(error: Exception) -> None:
 def answers(
     folder: Path, run: Run, engine: str, *, is_killed: bool = False, **options: tuple[str, ...]
 ) -> dict[str, bytes]:
-    """Return {file name: bytes} for the tables of all analyses on an engine."""
+    """Run all analyses on `engine`, and return their tables as {file name: content}."""
     out = (
         folder / f"answers of {'ray' if engine == 'ray' else engine.partition(':')[0]}{' killed' if is_killed else ''}"
     )

@@ -32,7 +32,7 @@ def test_an_error_is_translated() -> None:
 
 
 def test_an_error_that_cannot_be_translated_is_passed_on() -> None:
-    """If the translation itself fails, the outer future raises the original error instead of waiting forever."""
+    """If translating an error fails, the outer future raises the original error instead of waiting forever."""
     inner: Future[int] = Future()
     outer = wrapped_future(inner, lambda error: error.args[7])
     inner.set_exception(ValueError("theirs"))

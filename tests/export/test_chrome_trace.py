@@ -260,7 +260,7 @@ def edits(*fates: tuple[int, int] | int, texts: Sequence[str] = ('"index":1',)) 
 
 @pytest.mark.parametrize("ending", ["", ".gz"])
 def test_an_edited_copy_keeps_marks_and_drops_events(tmp_path, ending) -> None:
-    """Kept events, events after the last edit, and everything around the list are copied byte for byte."""
+    """Unchanged events, even after the last edit, and the text around the event list are copied byte for byte."""
     kept = '{ "ph":"i", "name":"k\\"}" ,"pid":0, "tid":0,"ts":1725000000000000.123 }'
     before = '{"a":[{"name":"é]"}], "traceEvents": ['
     text = f'{before}\n{kept},\n {EVENT},{EVENT},{kept}, {kept} ] ,"b":[{{"name":"y"}}]}}'

@@ -129,6 +129,6 @@ def test_nothing_is_overwritten_unless_requested(source, tmp_path) -> None:
 
 
 def test_copies_have_names_of_hta() -> None:
-    """Copies have the same names as in HTA, numbered from the second on; the copy of a zstd file is a gzip file."""
+    """Copies are named as in HTA, with a number from the second copy on; the copy of a zstd file is a gzip file."""
     assert overlaid_path_name("a/rank0.json.gz") == "overlaid_critical_path_rank0.json.gz"
     assert overlaid_path_name("rank0.json.zst", 2) == "overlaid_critical_path_2_rank0.json.gz"

@@ -43,7 +43,7 @@ def test_calls_launches_and_kernels_are_marked(source, tmp_path) -> None:
 
 
 def test_long_sequences_are_marked_with_their_beginning(tmp_path) -> None:
-    """Labels are shortened, because thousands of kernel names in every event would fill the disk."""
+    """Labels are shortened, because labels with thousands of kernel names would fill the disk."""
     builder = TraceBuilder().operator("op", start_us=0, duration_us=10)
     for index in range(3):
         builder.kernel("k" * 600, start_us=20 + index, duration_us=1, launch_us=index)

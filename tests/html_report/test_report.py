@@ -57,7 +57,7 @@ class Page(HTMLParser):
         self._inside = ""
 
     def handle_data(self, data) -> None:
-        """Add the text to the current script or, outside scripts and styles, to the visible text."""
+        """Add the text to the current script or to the visible text; ignore text inside a style element."""
         if self._inside == "script":
             self.scripts[-1] += data
         elif self._inside != "style":

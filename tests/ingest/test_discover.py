@@ -253,7 +253,7 @@ def test_a_rank_is_a_whole_number_from_zero(write_trace: WriteTrace, rank: Any) 
 
 
 def test_a_file_named_by_itself_must_be_a_trace(tmp_path: Path) -> None:
-    """A JSON file without events raises an error if it is given directly, in a list or in a dict."""
+    """A JSON file without events raises an error, whether it is given as a path, in a list or in a dict."""
     path = tmp_path / "a.json"
     path.write_text('{"nodes": []}', encoding="utf-8")
     sources: list[TraceSource] = [path, [path], {0: path}]

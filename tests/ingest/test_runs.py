@@ -82,7 +82,7 @@ def test_a_missing_recording_does_not_shift_the_others(write_trace: WriteTrace, 
 
 
 def test_recordings_without_times_get_spans_by_order(write_trace: WriteTrace, tmp_path) -> None:
-    """The numbers in a.5, a.9 and b.7 are not times, so each worker's files get spans 1, 2, … in numeric order."""
+    """Workers a and b have files numbered 5, 9 and 7; these are not times, so the files of each get spans 1, 2, …"""
     for name in ("a.5", "a.9", "b.7"):
         write_trace(f"{name}.pt.trace.json")
     (run,) = find_runs(tmp_path).runs

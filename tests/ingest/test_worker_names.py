@@ -20,9 +20,9 @@ from holotrace.ingest.worker_names import worker_and_stamp, worker_of
     ],
 )
 def test_a_worker_is_the_name_before_the_number(name, worker) -> None:
-    """A worker's name ends before the last number between dots.
+    """A worker's name is the part of the file name before the last number between dots.
 
-    Without such a number, it ends before the suffix of the trace file.
+    If there is no number between dots, the worker's name is the part before the suffix.
     """
     assert worker_of(f"log/{name}") == worker
 

@@ -388,7 +388,7 @@ def test_a_store_has_the_permissions_of_its_traces(mode, tmp_path) -> None:
 def test_a_rank_is_synced_before_it_is_renamed(tmp_path, monkeypatch) -> None:
     """A rank's files and folder are synced before the folder is renamed, so that they survive a power failure.
 
-    The rank's record is written last, after the store's folder has been synced, too.
+    Then the store's folder is synced, and finally the rank's record is written.
     """
     calls: list[str] = []
     sync, rename, replace = os.fsync, Path.rename, Path.replace
@@ -512,7 +512,7 @@ def test_a_repaired_file_is_no_longer_skipped(tmp_path) -> None:
 
 
 def no_room(*_: object) -> int:
-    """Fail like the operating system on a full disk."""
+    """Raise the operating system's error for a full disk."""
     raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
 

@@ -95,7 +95,7 @@ def test_the_suffix_begins_at_the_last_dot() -> None:
     ],
 )
 def test_secrets_are_cut_out_of_addresses(url, shown) -> None:
-    """Signatures, tokens and passwords are removed from shown addresses; a `?` or `@` in a name stays."""
+    """Signatures, tokens and passwords are removed from an address before it is shown; `?` and `@` in names stay."""
     assert address_text(url) == shown
     assert (without_secret(url)[1] == NO_SECRET) is (url == shown)
 

@@ -331,7 +331,7 @@ def run_hta(*arguments: str) -> Result:
 
 @pytest.mark.slow
 def test_commands_read_urls_and_write_to_them(memory) -> None:
-    """Reports, figures, tables and copies can be written to URLs, without secrets; --force replaces files."""
+    """Reports, figures, tables and copies can be written to URLs; reports omit secrets; --force replaces files."""
     memory.pipe("/job/a.json", trace_json(0))
     memory.pipe("/job/b.json.gz", gzip.compress(trace_json(1)))
     assert "memory://job: 1 run with 2 traces" in run_hta("runs", "memory://job").stdout

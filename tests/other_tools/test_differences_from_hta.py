@@ -152,7 +152,7 @@ def aten_calls(frame: pd.DataFrame) -> str:
 
 
 def queue(column: str) -> tuple[Theirs, Ours]:
-    """Compare a statistic of the queue of stream 7."""
+    """Compare a statistic of the queue length of stream 7 between HTA and holotrace."""
     return (
         lambda htas: (
             f"{htas.table('get_queue_length_summary').set_index('stream').loc[7, f'queue_length/{column}']:,.0f}"

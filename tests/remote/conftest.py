@@ -66,7 +66,7 @@ def job_folder(tmp_path_factory) -> Path:
 def clean_environment(monkeypatch, tmp_path) -> None:
     """Remove all credentials and settings of the user; use a temporary home and cache."""
     for name in _CLIENTS:
-        pytest.importorskip(name, reason="the clients of stores are not installed: make test-stores")
+        pytest.importorskip(name, reason="the client libraries of the stores are not installed; run make test-stores")
     for name in list(os.environ):
         if name.startswith(_OF_USERS):
             monkeypatch.delenv(name)

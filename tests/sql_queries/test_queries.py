@@ -50,7 +50,7 @@ def test_busy_devices(job) -> None:
 
 
 def test_gaps(job) -> None:
-    """The query finds both gaps of a made-up trace; those it finds in the example job add up to the idle time."""
+    """The query finds both gaps of a made-up trace; the gaps of the example job add up to its idle time."""
     built = TraceBuilder().kernel("a", start_us=0, duration_us=10).kernel("b", start_us=5, duration_us=2)
     built.operator("aten::late", start_us=20, duration_us=10).kernel("c", start_us=30, duration_us=5, launch_us=25)
     built.kernel("d", start_us=36, duration_us=1, launch_us=26)

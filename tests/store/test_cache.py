@@ -280,7 +280,7 @@ def test_only_columns_that_are_read_are_checked(
 
 
 def damage_column(file: Path, name: str) -> None:
-    """In a file, change one byte that belongs only to the column `name`."""
+    """Change one byte of the file, so that only the column `name` is damaged."""
     whole, index = file.read_bytes(), [column.name for column in TABLES["events"]].index(name)
     before = _native.arrow_checksums(file)
     for at in range(len(whole)):
@@ -420,7 +420,7 @@ def test_least_recently_used_entries_are_removed_first(
 def test_a_job_of_many_ranks_measures_the_cache_once(
     write_trace: WriteTrace, cache_folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Adding five entries below the limit measures the cache only once; measuring it each time would be quadratic."""
+    """The cache is measured once for five new entries below the limit; once per entry would take quadratic time."""
     measurements: list[int] = []
     sweep = cache_room._remove_least_recently_used
     monkeypatch.setattr(

@@ -219,7 +219,7 @@ def test_a_job_may_have_no_straggler(tmp_path):
 
 
 def test_a_single_rank_is_a_job(tmp_path):
-    """A single rank never waits in collectives, and its communication time equals the truth."""
+    """In a job with one rank, collectives contain no waiting, and the measured communication time is correct."""
     truth = write_job(tmp_path, ranks=1, steps=1, layers=1)
 
     assert [rank.collective_wait_ns for rank in truth.ranks] == [0]

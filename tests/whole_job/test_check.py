@@ -62,7 +62,7 @@ def test_a_notebook_shows_a_row_per_file(tmp_path: Path) -> None:
 
 
 def test_a_doubt_makes_a_job_unsound() -> None:
-    """Work that overlaps other work on its stream breaks no rule but raises a doubt, so the job is not sound."""
+    """Overlapping work on a stream is a doubt, not a violation; a job with a doubt is not sound."""
     builder = TraceBuilder().kernel("a", start_us=10, duration_us=10, launch_us=0)
     checked = holotrace.check(builder.kernel("b", start_us=15, duration_us=10, launch_us=1).build(), strict=True)
 

@@ -68,7 +68,7 @@ def test_ten_causes_and_a_healthy_job_for_each() -> None:
 
 @pytest.mark.parametrize("name", WITH_FUNCTION)
 def test_the_planted_function_ran_as_long_as_the_truth_says(name: str) -> None:
-    """The function ran only on the planted ranks and steps, as often and as long as the job measured."""
+    """The function ran only on the ranks and in the steps that the truth lists, as often and as long as listed."""
     truth = TRUTHS[name]
 
     planted = _planted(name, truth["function"])

@@ -50,8 +50,8 @@ impl Totals {
 /// `mark` is an index into `is_marked`, which says whether the row is marked. A row whose `mark` is [`NO_ROW`] is not
 /// marked. Negative values are treated as 0.
 ///
-/// Names are numbers. Memory grows with the largest of them: every number up to it gets a slot in a table, which avoids
-/// hashing.
+/// Names are numbers. To avoid hashing, a table has a slot for every number up to the largest name, so memory grows
+/// with the largest name.
 ///
 /// # Errors
 ///

@@ -32,7 +32,7 @@ pub struct Arrived {
 }
 
 impl<'a> Shares<'a> {
-    /// Check the columns, which describe `first.len() - 1` nodes.
+    /// Check columns that describe a graph with `first.len() - 1` nodes.
     ///
     /// # Errors
     ///

@@ -44,7 +44,7 @@ proptest! {
     }
 }
 
-/// Thread 0 has ranges at 0..10 and 50..60; thread 1 works for it at 12..45.
+/// Thread 0 has ranges at 0..10 and 50..60; thread 1 has a range at 12..45, in which it works for thread 0.
 fn edges_of(is_waiting: bool, works_inside: &[i64]) -> Result<ThreadEdges, AlgorithmError> {
     let points = sorted_points(&[0, 12, 50], &[10, 45, 60], (0, 70))?;
     let ranges = Ranges {

@@ -26,7 +26,7 @@ pub enum ReadError {
     Expands {
         /// The name of the file.
         path: String,
-        /// The limit on its decompressed size.
+        /// The maximum decompressed size of a file.
         most_bytes: u64,
     },
     /// The tables could not be written.

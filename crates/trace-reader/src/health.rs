@@ -135,7 +135,7 @@ impl Lost {
         Self { events: memchr::memmem::find_iter(text, b"\"ph\"").count() as u64, bytes: text.len() as u64 }
     }
 
-    /// The loss from dropping an event whose text is `text`; counts at least one event.
+    /// The loss if the event with this `text` is dropped: at least one event, even if the text has no key `ph`.
     pub(crate) fn event(text: &[u8]) -> Self {
         let lost = Self::text(text);
         Self { events: lost.events.max(1), ..lost }

@@ -33,7 +33,7 @@ const KEYS: [&str; 20] = [
     r"p\u0068",
     r"\u0061rgs",
     r"c\u0061t",
-    "a key that is longer than most keys of profilers are",
+    "a key that is longer than most keys in a real trace",
 ];
 const COLONS: [&str; 5] = [": ", ": ", ":", " : ", ":\n\t  "];
 const COMMAS: [&str; 6] = [", ", ", ", ",", " ,\n    ", ",\r\n", ",                                   "];

@@ -238,7 +238,7 @@ fn truncated_text() {
     }
 }
 
-/// The health gives the offset at which the events end, so that other code can add events to the file.
+/// `health["events_end"]` is the offset at which the events end, so that other code can add events to the file.
 #[test]
 fn the_end_of_the_events_is_known() {
     let text = trace_of(KERNEL);

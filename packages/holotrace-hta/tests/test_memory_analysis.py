@@ -49,7 +49,7 @@ def test_an_empty_timeline_has_all_columns(tmp_path) -> None:
 
 
 def test_the_figure_is_shown_and_written(tmp_path, monkeypatch) -> None:
-    """`plot_memory_timeline` shows the figure; `save_graph` writes it to a file and replaces an earlier one."""
+    """`plot_memory_timeline` shows the figure; `save_graph` also writes it to a file, replacing an earlier file."""
     monkeypatch.chdir(tmp_path)
     shown: list[int] = []
     monkeypatch.setattr(go.Figure, "show", lambda figure: shown.append(len(figure.data)))

@@ -199,7 +199,7 @@ def test_kernels_equal_htas_where_nothing_was_grouped(real_traces, goldens, name
 
 @each_golden
 def test_idle_time_of_a_stream_equals_htas_in_sum(real_traces, goldens, name) -> None:
-    """A stream's total idle time equals HTA's, although only we split gaps between categories.
+    """A stream's total idle time equals HTA's, although the times of the categories differ.
 
     HTA assigns each gap to one category; we split the gap at the launch of the next work.
     """

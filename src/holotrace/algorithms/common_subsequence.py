@@ -62,7 +62,8 @@ def _pairs(first: Sequence[int], second: Sequence[int]) -> list[tuple[int, int]]
 def _walked_back(states: Sequence[int], row: int, other: int) -> list[tuple[int, int]]:
     """Walk back from the last rows to the first, and return the pairs of rows in the longest common subsequence.
 
-    In the state after a row of `first`, a zero bit marks each row of `second` at which the subsequence becomes longer.
+    Bit k of `states[n]` is 0 if the first n rows of `first` have a longer common subsequence with the first k + 1 rows
+    of `second` than with the first k rows.
     """
     pairs = []
     while row and other:

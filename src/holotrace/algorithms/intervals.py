@@ -188,5 +188,5 @@ def _length(intervals: Intervals) -> int:
 
 
 def _changes(bit: int, count: int) -> Int64Array:
-    """Return the changes of the bit mask of active classes: `bit` for each of `count` starts, then as many `-bit`."""
+    """Return how `count` starts (`bit` each) and then `count` ends (`-bit` each) change the mask of active classes."""
     return np.repeat(np.array([bit, -bit], np.int64), count)

@@ -59,8 +59,8 @@ _Item: TypeAlias = "str | _Group"
 class _OpenGroups:
     """The open groups around a position in the name.
 
-    certain  positions in `groups` of the groups that `(`, `[` or `{` opened; all others are uncertain, because a `<`
-             may be a comparison
+    certain  the index in `groups` of each group that `(`, `[` or `{` opened; a group that `<` opened is uncertain,
+             because a `<` may be a comparison
     """
 
     groups: list[_Group] = field(default_factory=list)

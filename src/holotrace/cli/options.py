@@ -12,7 +12,7 @@ from holotrace.store.trace import OnError
 
 if TYPE_CHECKING:
     Target = Location
-else:  # typer does not support unions, so it sees str; `parser=located` still makes the value a Location
+else:  # str at run time, because typer does not support unions; `parser=located` still returns a Location
     Target = str
 
 

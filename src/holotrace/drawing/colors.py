@@ -96,7 +96,7 @@ EVENT_COLORS = KIND_COLORS | {
     "python": PYTHON,
     "wait": RANK_WAIT,
 }
-"""Colour of each class of events on the timeline page; events with different names get shades of it."""
+"""Colour of each class of events on the timeline page; events of one class but different names differ in shade."""
 
 AXIS_COLORS = {
     "pp": "#b0563b",

@@ -1,7 +1,7 @@
 """Matrices of coloured cells that fill a figure of any width.
 
-The cells are drawn as bars, for two reasons. The small bundle of plotly.js that pages load has no heat maps. Markers
-have a fixed size in pixels, so they would overlap in narrow figures and be far apart in wide ones.
+The cells are drawn as bars, for two reasons. The small bundle of plotly.js that pages load cannot draw heat maps.
+Markers have a fixed size in pixels, so they would overlap in narrow figures and be far apart in wide ones.
 """
 
 from __future__ import annotations

@@ -19,8 +19,8 @@ HOVER_WIDTH = 90
 HOVER_LENGTH = 1_800
 
 MOST_COMPARED = 500
-"""If at most this many names share a short name, the words that differ are added to it. If more names share it, numbers
-are added instead."""
+"""If at most this many names share a short name, the words that differ are added to it. If more names share a short
+name, numbers are added instead."""
 
 _PIECES = (re.compile(r"[^<>(),\s]+"), re.compile(r"[^<>(),\s_]+"))
 """Patterns that match the words of a name, to find the words in which names differ. If the words that the first pattern

@@ -124,7 +124,7 @@ class Attribution:
         return times_within(intervals, steps)
 
     def series_edges(self, _: RankTrace, whole: Int64Array, parts: int) -> Int64Array:
-        """Return the bin edges of a time series; `whole` is the start of the first step and the end of the last."""
+        """Return the bin edges of a time series; `whole` contains the first step's start and the last step's end."""
         start_ns, end_ns = whole.tolist()
         # Compute the edges relative to the start: a double cannot represent an absolute timestamp to the nanosecond.
         edges: Int64Array = start_ns + np.linspace(0, end_ns - start_ns, parts + 1).astype(np.int64)

@@ -2,7 +2,7 @@
 
 `with_events` copies the bytes and adds events at the end of the list. `edited` can also change or
 drop events, and does so in native code. `rewritten` passes every event to a function and writes the function's result;
-it takes ten times as long as `edited`. All three keep the text before and after the events.
+it takes ten times as long as `edited`. All three functions keep the text before and after the list of events.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Write tables as CSV, and prevent spreadsheets from running text as formulas.
 
-Strings and headings that begin like a formula (`holotrace.visible_text.FORMULA_START`), except numbers, are
-prefixed with an apostrophe. Lists and other nested values are written as JSON.
+An apostrophe is put before each string and heading that begins like a formula
+(`holotrace.visible_text.FORMULA_START`), unless it is a number. Lists and other nested values are written as JSON.
 """
 
 from __future__ import annotations

@@ -36,7 +36,7 @@ def events_text(events: Sequence[Mapping[str, Any] | str]) -> str:
     """Return the JSON of all events, separated by commas; each event is given as a mapping or as JSON text."""
     if not any(isinstance(event, str) for event in events):
         with suppress(TypeError):
-            return _ENCODER.encode(events)[1:-1]  # three times as fast as one call per event
+            return _ENCODER.encode(events)[1:-1]  # three times as fast as encoding each event separately
     return ",\n".join(event if isinstance(event, str) else event_text(event) for event in events)
 
 

@@ -173,9 +173,9 @@ def _read(source: Location) -> tuple[dict[str, Any], dict[str, pl.DataFrame]]:
 
 
 def _member(archive: zipfile.ZipFile, name: str) -> bytes:
-    """Return the content of a member.
+    """Return the content of a file in the archive.
 
-    Compressed members are rejected: holotrace never writes any, and decompressing them might fill the memory.
+    Compressed files are rejected: holotrace never writes any, and decompressing them might fill the memory.
     """
     try:
         member = archive.getinfo(name)

@@ -85,7 +85,7 @@ _OTHER_FORMATS = {
 _DERIVED_FILES = {
     re.compile(r"_with_counters\.json"): "a copy of a trace with counters added by an analysis",
     re.compile(r"^merged_ranks\.json"): "several ranks merged into one timeline",
-    re.compile(r"^overlaid_"): "a copy of a trace with a critical path or kernel sequences marked by an analysis",
+    re.compile(r"^overlaid_"): "a copy of a trace in which an analysis marked a critical path or kernel sequences",
 }
 _MEMORY_TIMELINE = re.compile(r'first element is "\[(-?\d+, [0-3], -?\d+, \d\]|\d{13,}, \d{13,})')
 """Recognises a file that `export_memory_timeline` wrote by the beginning of the file, which the reader's error quotes:

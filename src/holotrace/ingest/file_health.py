@@ -15,8 +15,8 @@ from holotrace.store.health import Finding, state_of
 from holotrace.store.trace import RankTrace, Trace
 
 RankOrigin = Literal["distributedInfo", "file name", "collectives", "given or next free number"]
-"""How the rank of a file was determined; with the last value, the caller chose the rank, or the file got the next free
-number."""
+"""How the rank of a file was determined. The last value means that the caller chose the rank, or that the file got the
+next free number."""
 
 State = Literal["clean", "repaired", "with losses", "unreadable"]
 

@@ -34,7 +34,7 @@ ratios from 10 to 50; decompression bombs have ratios of 1,000 or more.
 """
 
 _SMALL_BYTES = 256 << 20
-"""Every file may decompress to this size, regardless of its ratio."""
+"""A file that decompresses to at most this size is accepted, whatever its ratio."""
 
 _MOST_BYTES = (1 << 63) - 1
 

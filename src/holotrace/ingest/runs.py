@@ -374,11 +374,11 @@ def _in_span(recording: Recording, span: int) -> Recording:
 
 
 def _spans_by_time(workers: list[list[Recording]]) -> Callable[[Recording], int] | None:
-    """Return a function that finds the span of a recording by its time, or None if time is not used.
+    """Return a function that finds a recording's span from the time in its file name; None if times are not used.
 
-    Without times, span n contains the n-th recording of each worker. With times, a span contains the recordings that
-    begin soon after its first recording. "Soon" means less than half the shortest interval between two recordings of
-    one worker, so no worker has two recordings in a span.
+    If times are not used, span n contains the n-th recording of each worker. If times are used, a span contains its
+    first recording and all recordings that begin soon after it. "Soon" means less than half the shortest interval
+    between two recordings of one worker, so no worker has two recordings in a span.
     """
     times = [[_time_ns(file) for file in files] for files in workers]
     shortest = min((later - earlier for worker in times for earlier, later in pairwise(worker)), default=0)

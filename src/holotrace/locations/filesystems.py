@@ -73,7 +73,7 @@ def opened_filesystem(url: str, secret: Secret) -> tuple[AbstractFileSystem, str
     environment = tuple((name, value) for name, value in os.environ.items() if name.startswith(_VARIABLES))
     is_signed = bool(secret.query) and translated(url).startswith("http")
     with_query = f"{url}?{secret.query}" if is_signed else url
-    with _one_at_a_time:  # so that all threads share one file system, and its connections, per bucket
+    with _one_at_a_time:  # so that each bucket has only one file system, whose connections all threads share
         filesystem = _filesystem(_root(url), Secret(user=secret.user) if is_signed else secret, environment)
     return filesystem, str(filesystem._strip_protocol(translated(with_query.partition("::")[0])))  # noqa: SLF001 -- fsspec has no public function for this
 

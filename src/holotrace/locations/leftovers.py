@@ -86,7 +86,7 @@ def remove_left_behind(paths: Iterable[Path]) -> None:
 def scratch_folder(what: str = "") -> Iterator[Path]:
     """Yield a new private folder in the system's temporary folder, and remove it afterwards.
 
-    The folder's name begins with `holotrace-` and `what`, which is empty or `sql-`. Folders left behind by killed
+    The folder's name begins with `holotrace-`, followed by `what` (empty or `sql-`). Folders left behind by killed
     processes are removed, too.
     """
     around = Path(tempfile.gettempdir())
@@ -101,7 +101,7 @@ def scratch_folder(what: str = "") -> Iterator[Path]:
 
 @functools.cache
 def _sweep_scratch(around: Path) -> None:
-    """Remove folders that killed processes left behind in the folder `around`; runs once per process."""
+    """Remove the folders that killed processes left behind in `around`; only the first call in a process does so."""
     with suppress(OSError):
         remove_left_behind(list(around.glob("holotrace-*")))
 

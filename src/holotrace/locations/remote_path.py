@@ -220,7 +220,7 @@ class RemotePath:
 
     def mkdir(self, *, parents: bool = False, exist_ok: bool = False) -> None:
         """Create a folder; do nothing in an object store, which has no folders."""
-        del parents, exist_ok  # both options are treated as True; callers check the folder beforehand
+        del parents, exist_ok  # both are assumed to be True; a caller that needs a new folder checks beforehand
         filesystem, path = self.filesystem
         if not writes_at_once(filesystem):
             with explained_errors(self):

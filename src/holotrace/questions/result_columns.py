@@ -171,7 +171,7 @@ EVENTS = (
     _text("block", "number of threads of a block in each dimension, `[x, y, z]`; null if not recorded"),
     _text("change", "change in the number of calls: added, deleted, increased, decreased or unchanged"),
     _text("measure", "the measured or compared quantity", "share of"),
-    ResultColumn("depth", "int32", "number of enclosing modules or tree rows"),
+    ResultColumn("depth", "int32", "number of modules or tree rows that enclose this one"),
     ResultColumn("node", "int64", "row number in the tree"),
     ResultColumn("parent", "int64", "row number of the enclosing row; -1 for phases, which no row encloses"),
     ResultColumn("registers_per_thread", "int64", "registers per thread", heading="registers"),
@@ -960,8 +960,8 @@ ROOFLINE = (
     _bandwidth("moved_bytes_per_s", "bytes_moved of all calls / busy_ns", "bandwidth"),
     _text(
         "bound",
-        "compute or memory, whichever takes longer at peak rates; for inference steps, the part that "
-        "takes the most time, such as launch; null if unknown",
+        "compute or memory, whichever takes longer at peak rates (null if unknown); for inference steps, the largest "
+        "part of the step, such as launch, or unknown if another part may be larger",
         "bound by",
     ),
     _length("floor_ns", "lower bound of busy_ns at the peak rates of the device", "lower bound"),

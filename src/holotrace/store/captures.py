@@ -1,8 +1,8 @@
 """Captures: recordings that show which operators launched the kernels of the CUDA and HIP graphs in a trace.
 
 A replayed graph has one launch for all its kernels, so the trace does not show which operator each kernel belongs to.
-A recording of the graph's capture, or of the same step without graphs, does show this. Captures are read only for ranks
-that replay graphs.
+A recording of the graph's capture, or of the same step without graphs, shows each kernel's operator. Captures are read
+only for ranks that replay graphs.
 """
 
 from __future__ import annotations
@@ -143,7 +143,7 @@ def _module(said: Mapping[str, Any]) -> str | None:
 
 
 def batch_sizes(texts: pl.Series) -> pl.Series:
-    """Return the batch size, or number of tokens, in each name of a step or file; null if there is none.
+    """Return the batch size or number of tokens that each step name or file name contains; null if it has neither.
 
     >>> batch_sizes(pl.Series(["step[DECODE bs=32]", "execute_8192_context_9(sq8155)", "bs_4_rank0", "aten::mm"])).to_list()
     [32, 8192, 4, None]

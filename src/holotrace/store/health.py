@@ -39,7 +39,7 @@ class Finding:
 
 
 def state_of(findings: Iterable[Finding]) -> ReadState:
-    """Return one label for all findings about a file."""
+    """Return the label that summarises all findings about a file."""
     severities = {finding.severity for finding in findings}
     if "dropped" in severities:
         return "with losses"

@@ -91,7 +91,7 @@ class Answers:
 
 
 def with_findings(findings: tuple[str, ...], result: Result) -> Result:
-    """Return the result with these findings before its own; return it unchanged if it has no field `findings`."""
+    """Put these findings before the result's own findings; a result without a field `findings` stays unchanged."""
     if not findings or not hasattr(result, "findings"):
         return result
     more: Any = result

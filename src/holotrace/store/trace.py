@@ -474,7 +474,7 @@ Selection: TypeAlias = Callable[[RankTrace], npt.NDArray[np.bool_]]
 
 @runtime_checkable
 class DeviceSelection(Protocol):
-    """A selection that can be applied to device work alone, without the other events.
+    """A selection that can also be applied if only the device work of a rank is loaded.
 
     Many analyses need only device work; with such a selection, they do not have to load all events.
     """

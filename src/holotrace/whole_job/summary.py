@@ -37,7 +37,7 @@ MOST_RANKS_NAMED = 8
 """Maximum number of ranks that a finding names."""
 
 MOST_JOBS_NAMED = 8
-"""Maximum number of jobs listed in the sentence that replaces the verdict if the traces are from several jobs."""
+"""If the traces are from several jobs, a sentence replaces the verdict; it lists at most this many jobs."""
 
 _CPU_SCHEMA = {
     "rank": pl.Int32,

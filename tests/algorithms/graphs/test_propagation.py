@@ -16,7 +16,7 @@ NODES = 4
 
 @st.composite
 def shares(draw):
-    """Return random shares, by which four nodes divide their amounts among earlier nodes and three final targets."""
+    """Return random shares: each of four nodes passes its amounts on to earlier nodes and to three final targets."""
     rows = [
         draw(st.lists(st.tuples(st.integers(-3, node - 1), st.integers(0, 9)), max_size=4)) for node in range(NODES)
     ]
@@ -49,7 +49,7 @@ def exact(known: Shares, given_amounts: list[tuple[int, int, int]]) -> dict[tupl
 
 @given(shares(), amounts)
 def test_amounts_add_up_and_are_right_to_a_few_units(known, given_amounts):
-    """For each label, the passed-on amounts add up to the given ones; each amount is off by at most a few units."""
+    """For each label, the amounts that arrive add up to the amounts given; each is off by at most a few units."""
     columns = (np.array([row[part] for row in given_amounts], np.int64) for part in range(3))
     arrived = pass_on(known, *columns)
 

@@ -80,7 +80,7 @@ def test_nesting_order_puts_outer_intervals_first(intervals):
 
 
 def test_strided_arrays_nest_like_contiguous_ones():
-    """Strided arrays, and groups of another integer type, give the same parents as contiguous copies."""
+    """Strided arrays give the same parents as contiguous copies, even if the group numbers are int16."""
     group, start, end = np.zeros(6, np.int16)[::2], np.arange(6)[::2], np.arange(20, 14, -1)[::2]
     assert nesting(group, start, end).parent.tolist() == [NO_PARENT, 0, 1]
 

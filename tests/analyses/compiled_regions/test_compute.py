@@ -115,8 +115,8 @@ def test_the_tables_equal_their_golden_copies(golden, name):
 RECORDED = Path(__file__).parent / "recorded"
 """A trace and a compile log of PyTorch 2.15 on the CPU (TORCH_TRACE, INDUCTOR_PROVENANCE=1), cut to the records needed.
 
-The job calls a model with 4, 4, 8, 8 and 16 rows, then without gradients. It also calls a function that prints; its
-arguments are 2, 3, 3.5 and 4.
+The job calls a model with inputs of 4, 4, 8, 8 and 16 rows, and then with gradients turned off. It also calls a
+function that prints, with the arguments 2, 3, 3.5 and 4.
 """
 
 

@@ -426,7 +426,7 @@ def test_what_a_stream_did_before_its_first_recorded_work_is_unknown() -> None:
 
 
 def test_a_first_kernel_that_begins_at_once_has_a_launch_delay() -> None:
-    """The first kernel starts 26 µs after its launch, which is short enough for a launch delay."""
+    """The first kernel starts only 26 µs after its launch, so this time is classified as launch delay."""
     result = critical_path(served(40).build())
 
     assert result.path.row(2, named=True)["path_class"] == "launch_delay"

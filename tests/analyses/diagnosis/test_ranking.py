@@ -61,7 +61,7 @@ def test_a_finding_that_is_not_shown_takes_no_time() -> None:
 
 
 def test_a_finding_that_only_small_ones_would_hide_is_shown() -> None:
-    """The third finding claims its full 2.5 % of the step, as the first two (1.5 % each) are too small to be shown.
+    """The third finding claims 2.5 % of the step; the first two (1.5 % each) are too small to be shown, so claim nothing.
 
     In total, 4 % of the step is exposed communication.
     """

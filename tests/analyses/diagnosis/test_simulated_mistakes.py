@@ -175,7 +175,7 @@ def test_streams_that_hand_results_over_at_each_turn_are_not_in_turn_by_mistake(
 
 
 def rules_of(options, folder, *, only_first=False):
-    """Return the rules of the findings about a job, without findings that are part of others."""
+    """Return the rule of each finding about a job, except findings that are part of another finding."""
     path = TrainingJob(options).write(folder)
     trace = holotrace.open_trace(path / "rank0.pt.trace.json.gz" if only_first else path)
     return [row["rule"] for row in holotrace.diagnosis(trace).per_finding.to_dicts() if row["part_of"] is None]

@@ -38,7 +38,7 @@ def parts(row: dict[str, Any]) -> dict[str, int]:
 
 
 def product_and_sum(sum_us: int = 2_000) -> TraceBuilder:
-    """Return a step of 5,000 µs: a product from 100 to 2,100 µs, a sum from 2,150 µs on, then a copy of 50 µs."""
+    """Return a step of 5,000 µs: a product from 100 to 2,100 µs, a sum that starts at 2,150 µs, and a copy of 50 µs."""
     builder = TraceBuilder().header(**H100).annotation("step[DECODE bs=4]", start_us=0, duration_us=5_000)
     builder.operator("aten::mm", start_us=10, duration_us=30, args=PRODUCT)
     builder.kernel("nvjet_tst_128x256_64x4", start_us=100, duration_us=2_000, launch_us=20, launch_duration_us=5)
@@ -125,7 +125,7 @@ def test_parts_always_add_up(builder: TraceBuilder) -> None:
     ],
 )
 def test_the_bound_is_certain_or_unknown(times: dict[str, int], bound: str | None) -> None:
-    """A step's bound is its largest part; it is unknown if another part plus all unknown time is larger."""
+    """A step's bound names its longest part; it is unknown if all unknown time could make another part longer."""
     table = pl.DataFrame([{part: times.get(part, 0) for part in PARTS}])
     assert bounds(table).to_list() == [bound]
 
@@ -430,7 +430,7 @@ def test_a_pattern_finds_the_steps_of_another_engine() -> None:
     assert (row["engine"], row["request_count"], row["kind"]) == ("pattern", 7, None)
 
 
-# The steps expected in recorded files, which the tests also read as plain JSON, without holotrace.
+# The steps that the tests expect in recorded files. The tests also read these files as plain JSON, without holotrace.
 
 RECORDED = {
     # For each file: prefixes of the steps' names, whether a step lasts until the next step starts; then, for each

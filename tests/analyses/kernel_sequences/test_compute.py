@@ -133,7 +133,7 @@ def test_counts_equal_those_of_a_dictionary(calls) -> None:
 
 
 def test_ranks_are_summed_for_people() -> None:
-    """Two ranks have separate rows, which the printed table adds up."""
+    """The result has a row for each of two ranks; the printed table adds these rows up."""
     builder = add_call(TraceBuilder(), "op", 0, "abc")
     add_call(builder.rank(1), "op", 0, "abc")
     result = kernel_sequences(builder.build())

@@ -130,7 +130,7 @@ def test_the_columns_and_their_types() -> None:
 
 
 def test_infinite_and_negative_values_are_unknown() -> None:
-    """The means ignore the infinite blocks per SM and the negative occupancy that some profilers write."""
+    """The means ignore infinite blocks per SM and negative occupancies, which some profilers write."""
     args = {"blocks per SM": float("inf"), "est. achieved occupancy %": -1}
     builder = TraceBuilder().kernel("k", start_us=0, duration_us=10, args=args)
     builder.kernel("k", start_us=20, duration_us=30, args={"blocks per SM": 2, "est. achieved occupancy %": 50})

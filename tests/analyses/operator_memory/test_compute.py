@@ -82,7 +82,7 @@ def nested_job() -> Job:
 
 
 def test_sums_of_each_operator_and_device() -> None:
-    """The totals of linear include the allocations of addmm; its self columns include only what linear itself frees."""
+    """Linear's totals include addmm's allocations; its self columns include only memory that linear itself frees."""
     result = operator_memory(nested_job().builder.build())
 
     assert result.per_operator.drop("rank").rows() == [

@@ -66,7 +66,7 @@ def test_a_missing_kernel_shifts_no_other(rank, number, real_traces) -> None:
 
 
 def test_all_reduces_of_a_pipeline_belong_to_the_data_parallel_groups(real_traces) -> None:
-    """All four ranks run the same number and sizes of all-reduces; only the times show which ranks form a group."""
+    """All four ranks run equally many all-reduces of the same sizes; only the times show which ranks form a group."""
     matching = match(_of_ranks(real_traces / "pipeline_gloo_4rank"))
 
     inferred = matching.groups.filter(description="mesh_dp").select("ranks", "is_inferred").rows()

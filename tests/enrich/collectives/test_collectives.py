@@ -180,7 +180,7 @@ def test_a_host_call_with_args_has_priority_over_an_annotation() -> None:
 
 
 def test_without_a_description_type_and_size_are_null() -> None:
-    """A call on another thread does not describe the kernel, so the kernel's type and size are null, not 0."""
+    """An annotation on a different thread from the launch is ignored; the kernel's type and size are null, not 0."""
     builder = TraceBuilder().kernel("ncclKernel_AllReduce(int)", start_us=20, duration_us=5, launch_us=4)
     shapes = {"Input Dims": [[6]], "Input type": ["float"]}
     builder.annotation("nccl:all_reduce", start_us=0, duration_us=10, thread=2, args=shapes)

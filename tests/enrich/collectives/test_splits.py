@@ -49,8 +49,8 @@ def test_split_sizes(text, is_even, in_splits, sent_bytes) -> None:
 def test_an_empty_list_is_even_only_if_input_and_output_are_equally_large() -> None:
     """An empty list of splits means an even split only if input and output are equally large.
 
-    If their sizes differ, the call may have received a list of tensors of different sizes; the list of splits is then
-    empty too.
+    If input and output differ in size, the call may have received a list of tensors of different sizes. The list of
+    splits is then empty too.
     """
     assert _splits("[]", out_elements=60) == (None, None, None)
 

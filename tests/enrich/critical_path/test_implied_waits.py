@@ -1,4 +1,4 @@
-"""If timing shows that some calls on a stream wait for another stream, the other calls are assumed to wait as well."""
+"""If some collectives of a stream evidently wait for another stream, its other collectives are assumed to wait too."""
 
 from __future__ import annotations
 

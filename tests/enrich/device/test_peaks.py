@@ -92,7 +92,7 @@ def test_dense_rates_halve_with_twice_the_bits() -> None:
     """
     for device in DEVICES:
         rates = dict(device.matrix_tflops)
-        if "GeForce" in device.pattern:  # float16 with float16 accumulation; bfloat16 has float32 accumulation
+        if "GeForce" in device.pattern:  # float16 rates assume float16 accumulation; bfloat16, float32
             assert rates["float16"] == pytest.approx(2 * rates["bfloat16"], rel=0.02)
             continue
         for narrow, wide in (("float8", "float16"), ("bfloat16", "tf32")):

@@ -34,7 +34,7 @@ def test_kernels_that_were_not_captured_stay_unknown():
 
 
 def test_streams_interleave_in_any_way():
-    """The launches are a x b y; stream 7 runs a b, stream 8 runs x y, and the kernels may start in any order."""
+    """Stream 7 runs a, then b, and stream 8 runs x, then y; the launches of both streams are interleaved: a x b y."""
     assert pairs("abxy", "7788", "axby") == [0, 2, 1, 3]
     assert pairs("xyab", "8877", "axby") == [1, 3, 0, 2]
 
@@ -45,7 +45,7 @@ def test_equal_kernels_on_two_streams_use_each_launch_once():
 
 
 def test_launches_without_names_pair_in_order_if_their_number_and_kinds_agree():
-    """NVIDIA's launches have no names, but the call shows which one is a copy."""
+    """On NVIDIA GPUs, a capture does not name the kernels, but it does show which launch is a copy (here c)."""
     assert pairs("abcd", "7777", "??c?") == [0, 1, 2, 3]
 
 

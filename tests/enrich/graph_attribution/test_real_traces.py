@@ -1,4 +1,4 @@
-"""Operators found for replayed graphs equal those that TraceLens finds, or those of a recording without graphs."""
+"""The operators found for replayed graphs equal those that TraceLens finds, or those recorded without graphs."""
 
 from __future__ import annotations
 

@@ -67,7 +67,7 @@ def forward(*sequences):
 
 
 def test_a_part_is_the_function_that_autograd_evaluates():
-    """A part of the backward pass is an `evaluate_function` range, not an operator inside it or a range around it."""
+    """Parts of the backward pass are `evaluate_function` ranges, not ranges around them or operators inside them."""
     builder = forward(4).operator("## backward ##", start_us=90, duration_us=100, thread=2)
     builder.operator(f"{FUNCTION}Op4Backward0", start_us=100, duration_us=20, thread=2, args=numbered(4, 1))
     builder.operator("Op4Backward0", start_us=101, duration_us=18, thread=2, args=numbered(4, 1))

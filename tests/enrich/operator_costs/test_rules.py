@@ -524,7 +524,7 @@ def test_operations_equal_those_of_tracelens(goldens) -> None:
 
 
 def test_bytes_equal_those_of_tracelens_or_the_difference_is_listed(goldens) -> None:
-    """The list contains exactly the calls for which TraceLens counts different bytes, with a reason for each."""
+    """The list contains exactly the calls whose bytes TraceLens counts differently, with a reason for each."""
     differing = {
         (row["name"], row["Input Dims"], str(here), str(there))
         for row in tracelens_rows(goldens)

@@ -80,10 +80,7 @@ def test_no_rank_leaves_a_collective_before_the_last_one_enters(content) -> None
 
 
 def test_processes_are_named_and_sorted_by_rank(content) -> None:
-    """Process names begin with the rank.
-
-    They end with the half-width of the clock correction, except for ranks on the reference clock.
-    """
+    """Process names begin with the rank and end with the error of its clock, unless this is the reference clock."""
     names = {
         event["pid"]: event["args"]["name"] for event in content["traceEvents"] if event.get("name") == "process_name"
     }

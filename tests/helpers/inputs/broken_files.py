@@ -1,4 +1,4 @@
-"""Damaged and impossible trace files. Each of them made an earlier version of the reader or of an analysis fail."""
+"""Trace files that are damaged or impossible; each made an earlier version of the reader or of an analysis fail."""
 
 from __future__ import annotations
 

@@ -20,7 +20,10 @@ _COLUMNS = ["rank", "dp_rank", "stage", "step", "microbatch", "kind", "start_ns"
 
 
 def pipelined_step(stages: int, microbatches: int, replicas: int, needs: Needs, *, step: int = 0) -> pl.DataFrame:
-    """Return a 1F1B step with the operation kinds of the published traces; operations start as early as possible."""
+    """Return the operations of one step in 1F1B order; each starts as early as possible.
+
+    Operations have the same kinds as in the traces published with the OSDI'25 paper.
+    """
     job = _Job(stages, microbatches, replicas, needs)
     rows = [
         (replica * stages + stage, replica, stage, step, number, kind, job.start(key), job.end(key) - job.start(key))
@@ -31,7 +34,7 @@ def pipelined_step(stages: int, microbatches: int, replicas: int, needs: Needs, 
 
 
 def drawn(seed: int, low: int = 10, high: int = 100) -> Needs:
-    """Return a function that draws a random time for each operation; repeated calls return the same time."""
+    """Return a function that draws a random time for an operation, always the same time for the same operation."""
 
     def needs(*key: object) -> int:
         return random.Random(f"{seed} {key}").randint(low, high)  # noqa: S311 -- not a secret

@@ -27,7 +27,7 @@ VARIABLES = {"traces": "HOLOTRACE_REAL_TRACES", "goldens": "HOLOTRACE_GOLDENS"}
 class SmallSet(type(Path())):  # type: ignore[misc]  # the class of a path depends on the operating system
     """A folder of the small set. A test is skipped if it asks for a recording that only the large set contains.
 
-    If a folder contains any files, it contains the complete recording, so a file missing from it is an error.
+    If a folder contains any files, its recording is complete. A missing file is then an error, and no test is skipped.
     """
 
     def __truediv__(self, name: Any) -> SmallSet:
@@ -45,7 +45,7 @@ class SmallSet(type(Path())):  # type: ignore[misc]  # the class of a path depen
 def folder_of(kind: str) -> Path:
     """Return the folder of the large set if it exists; otherwise, return the folder of the small set.
 
-    An environment variable names the folder of the large set; by default, it is beside the repository.
+    An environment variable sets the folder of the large set; the default is a folder beside the repository.
     """
     large = Path(os.environ.get(VARIABLES[kind]) or BESIDE_THE_REPOSITORY / kind)
     return large if large.is_dir() else SmallSet(small_folder_of(kind))

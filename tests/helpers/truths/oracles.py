@@ -21,7 +21,7 @@ def holes(pairs: Pairs) -> set[int]:
 
 
 def state_lengths(classes: Sequence[Pairs]) -> Counter[int]:
-    """Return for how many ns each combination of classes is active; bit j of its key is set if class j is active."""
+    """Return how many ns each combination of classes is active; in its key, bit j is set if class j is active."""
     sets = [covered(pairs) for pairs in classes]
     everything = set().union(*sets) if sets else set()
     window = range(min(everything), max(everything) + 1) if everything else range(0)

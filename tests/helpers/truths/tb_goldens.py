@@ -151,7 +151,10 @@ class Case:
     answers: Path
 
     def view(self, name: str) -> Any:
-        """Return the plugin's answer for a view, or None if there is none; numbers in `internals` are not rounded."""
+        """Return the plugin's answer for a view, or None if there is none.
+
+        The view `internals` contains numbers that the plugin has not rounded.
+        """
         files = sorted(self.answers.glob(f"{name}.json*"))
         if not files:
             return None

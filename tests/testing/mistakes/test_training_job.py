@@ -1,4 +1,4 @@
-"""Simulated training jobs look like recordings, and a planted mistake slows a job down by what it should cost."""
+"""Simulated training jobs look like recordings, and a planted mistake slows a job down by the expected time."""
 
 from __future__ import annotations
 

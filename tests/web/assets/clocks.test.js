@@ -20,7 +20,7 @@ test("if a clock has no lines, toAxis adds only the difference between the two o
   assert.equal(fromAxis(clock, 507), 7);
 });
 
-test("toAxis adds the offset and drift of a line, and fromAxis subtracts them", () => {
+test("toAxis adds the offset and drift of a clock's line, and fromAxis subtracts them", () => {
   const clock = clockOf([{ at: String(ORIGIN + 500n), offset: -2_000_000_000, drift: 100_000, last: null }]);
   assert.equal(toAxis(clock, 0), 500 - 2_000_000_000);
   assert.equal(toAxis(clock, 1_000_000_000), 1_000_000_000 + 500 - 2_000_000_000 + 100_000);

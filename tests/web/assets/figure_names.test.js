@@ -21,7 +21,7 @@ test("in a wide figure, all texts are shown in full", () => {
   assert.deepEqual(textsAt(1_000), ["f&lt;int&gt;_kernel", "one two three four", "centred"]);
 });
 
-test("in a narrow figure, names are cut between letters, and titles wrap according to their size", () => {
+test("in a narrow figure, names are cut between letters, and titles in larger letters wrap earlier", () => {
   assert.deepEqual(textsAt(60 + 9 * 7.2 + 1), ["f&lt;int&gt;_…", "one<br>two<br>three<br>four", "centred"]);
 });
 

@@ -37,9 +37,10 @@ def run_of(client: WebClient, name: str) -> str:
 
 
 def pages_for(name: str) -> list[Page]:
-    """Return all pages for a file in QUICK, and ON_EVERY_FILE and a third of all pages for any other file.
+    """Return all pages for a file in QUICK; for any other file, ON_EVERY_FILE and a third of all pages.
 
-    A third is enough, because the tests of the command line compute and draw all results for every broken file.
+    A third of the pages is enough, because the tests of the command line compute and draw all results for every
+    broken file.
     """
     third = list(BROKEN).index(name) % 3
     return [

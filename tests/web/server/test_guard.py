@@ -72,7 +72,7 @@ def test_a_page_of_another_site_cannot_post(origin) -> None:
     "headers", [{"HTTP_ORIGIN": "http://127.0.0.1:8050"}, {}, {"HTTP_SEC_FETCH_SITE": "same-origin"}]
 )
 def test_own_pages_and_programs_can_post(headers) -> None:
-    """POST requests from the server's own pages are accepted, and also those without an Origin: programs send none."""
+    """POST requests from the server's own pages are accepted, as are programs' requests, which have no Origin header."""
     assert ask(guarded(), "POST", **headers)[0] == 200
 
 

@@ -16,7 +16,7 @@ from holotrace.web.tensorboard import plugin
 
 
 def status_under(name: str, folder: Path, **flags: object) -> str:
-    """Start a TensorBoard with these options, request a page with `name` as host, and return the HTTP status."""
+    """Request a page from a TensorBoard with these options and `name` as the HTTP host; return the HTTP status."""
     context = pytest.importorskip("tensorboard.plugins.base_plugin").TBContext
     tab_of = plugin.HolotracePlugin(context(logdir=str(folder), flags=Namespace(**flags)))
     environ = {"PATH_INFO": "/data/plugin/holotrace/app/index.html", "HTTP_HOST": name}

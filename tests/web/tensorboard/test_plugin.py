@@ -92,7 +92,7 @@ def expect_installed() -> None:
 
 @pytest.fixture(scope="module")
 def tensorboard(log_folder) -> Iterator[tuple[Session, str]]:
-    """Start TensorBoard on the real traces; return a holotrace session with the same traces, and the address."""
+    """Start TensorBoard on the real traces; return a session with the same traces, and TensorBoard's address."""
     expect_installed()
     with started(log_folder) as url:
         yield Session([log_folder]), url

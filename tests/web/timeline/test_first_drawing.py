@@ -19,7 +19,7 @@ pytestmark = [pytest.mark.browser, pytest.mark.timeout(300)]
 
 
 def test_events_are_requested_before_the_other_parts(url, browser) -> None:
-    """The browser requests the first events before the map and the modules that load later."""
+    """The browser requests the first events before the map's data and before the modules that load later."""
     with visit(browser, url) as seen:
         Drawn(seen).until("it.minimap?.busy.size === 2")  # after this, the first visit sends no more requests
         requested: list[str] = []

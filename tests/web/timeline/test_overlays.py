@@ -24,7 +24,7 @@ from timelines import LANES, Event, index_of, two_threads
 
 
 def test_a_span_counts_only_the_part_inside() -> None:
-    """A span from 60 to 120 µs counts 40 µs of the operator and 60 µs of the kernel, but not the earlier launch."""
+    """A span from 60 to 120 µs contains 40 µs of the operator and 60 µs of the kernel, but not the earlier launch."""
     index = timeline_index(two_threads().ranks[0])
 
     assert span_answer(index, [0, 1, 2], 60_000, 120_000) == {"rows": [[0, 40_000, 1], [2, 60_000, 1]]}

@@ -124,7 +124,7 @@ def test_an_answer_names_what_it_draws() -> None:
 
 
 def test_the_search_text_matches_anywhere_in_a_name() -> None:
-    """The browser receives 160 characters of a long name, and whether the full name contains the search text."""
+    """The browser receives 160 characters of a long name; a flag tells whether the full name contains the text."""
     name = "k" * 500 + "Gemm"
     index = timeline_index(TraceBuilder().kernel(name, start_us=0, duration_us=1).build().ranks[0])
 

@@ -1,4 +1,4 @@
-//! The chains of binding edges that end at chosen nodes. Edges that several chains share are stored once.
+//! The chains of binding edges that lead to chosen nodes. Edges that several chains share are stored once.
 
 use super::{Edges, NO_EDGE};
 use crate::error::{check_lengths, AlgorithmError};

@@ -13,7 +13,7 @@ pub struct MeasuredBinding {
     /// For each edge in `binding`, the time between the arrival of the edge and the measured time of its target; 0 for
     /// all other edges.
     pub delay: Vec<i64>,
-    /// The number of edges that arrive after the measured time of their target.
+    /// The number of edges whose `arrival` is later than the measured time of their target.
     pub contradicted_count: usize,
 }
 

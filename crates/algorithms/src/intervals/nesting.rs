@@ -9,7 +9,7 @@ use super::Intervals;
 use crate::sorting::{by_group, merge_runs};
 use crate::NO_ROW;
 
-/// The nesting of each interval within its group.
+/// How the intervals of each group are nested; every field has one entry per interval.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Nesting {
     /// The innermost interval that contains each interval, or [`NO_ROW`].

@@ -72,7 +72,8 @@ impl<'a> HandOvers<'a> {
     /// - in a call into the runtime: that of no lane,
     /// - in any other range: that of the lanes in `works_inside`.
     ///
-    /// A lane is busy in its ranges. A lane in `works_inside` is also busy between its ranges, except in pauses.
+    /// A lane is busy during each of its ranges. A lane in `works_inside` is also busy between its ranges, except in
+    /// pauses.
     ///
     /// # Errors
     ///

@@ -15,7 +15,7 @@ type Summaries<'py> = (
     Output<'py, f64>,
 );
 
-/// Kind, name, count and sum of each group, then count and sum of its marked rows.
+/// Kind, name, count and sum of each group, then the count and sum of the group's marked rows.
 type NameSums<'py> = (
     Output<'py, u8>,
     Output<'py, u32>,

@@ -132,8 +132,8 @@ impl Cutter {
         Ending { decoded_bytes: self.offset, chunk_count, failure: self.failure }
     }
 
-    /// Read until the text can be cut between two events, and carry the rest over to the next chunk. If twice the size
-    /// of a chunk contains no such place, cut anywhere, to bound the memory.
+    /// Read until the text can be cut between two events, and carry the rest over to the next chunk. If the
+    /// text has grown to twice the size of a chunk and still has no such place, cut anywhere, to bound the memory.
     fn fill(&mut self, bytes: &mut Buffer) {
         let mut searched = 0_usize;
         while !self.at_end {

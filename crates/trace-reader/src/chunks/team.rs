@@ -56,7 +56,7 @@ impl Team {
         Ok(Self { cutter, opening, done, spare, chunk_bytes })
     }
 
-    /// Wait for the part before the events; `None` if the cutter ended without sending it.
+    /// Wait for the part before the events; `None` if the cutter ended without sending this part.
     pub(crate) fn opening(&self, go_on: &mut dyn FnMut() -> bool) -> Result<Option<Opening>, ReadError> {
         wait_for(&self.opening, go_on)?.transpose()
     }

@@ -121,7 +121,7 @@ mod tests {
         Raw { bytes: text.as_bytes(), shape: Shape::Text }
     }
 
-    /// Integers may be numbers, strings, hexadecimal, or booleans.
+    /// An integer may be written as a number, a decimal or hexadecimal string, or a boolean.
     #[test]
     fn every_form_of_integer() {
         for (raw, value) in [(number("7"), 7), (string(" 42 "), 42), (number("-1"), -1), (string("0x1f"), 31)]

@@ -1,6 +1,6 @@
 //! The kind of an event, from its category in any version of the profiler.
 
-/// The number of each kind; `holotrace.schema.EventKind` in Python has the same numbers.
+/// The kinds and their codes; `holotrace.schema.EventKind` in Python has the same codes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(u8)]
 pub(crate) enum Kind {

@@ -65,7 +65,7 @@ pub(super) struct Layout<'a, M> {
 }
 
 impl<'a, M: Copy> Layout<'a, M> {
-    /// A tree that has only the steps [`LOST`] and [`ROOT`]; both have the meaning `nothing`.
+    /// Create a layout with only the steps [`LOST`] and [`ROOT`], which both get the meaning `nothing`.
     pub(super) fn new(nothing: M) -> Self {
         let mut layout = Self { steps: Vec::new(), at: LOST };
         let member = Member { key: b"", meaning: nothing, value: None };

@@ -307,7 +307,7 @@ const NESTS: u8 = 2;
 /// The bits of a role that classify a byte of a word: 0 for a digit, 4 for a point and 8 for any other byte. The
 /// values of a word's bytes add up to 0 or 4 only if the word consists of digits and at most one point.
 const ODDITY: u8 = 4 | 8;
-/// The sum of the [`ODDITY`] values in a word that consists of digits and one point.
+/// If the [`ODDITY`] values of a word's bytes add up to this number, the word consists of digits and one point.
 const POINT: usize = 4;
 
 /// The role of each byte. Looking it up in this table is faster than comparing the byte with many others.

@@ -196,8 +196,8 @@ impl Rows {
         });
     }
 
-    /// Return the rows as a record batch, or `None` if there are no rows. The batch refers to events, strings and
-    /// tracks by their numbers in the file.
+    /// Return the rows as a record batch, or `None` if there are no rows. The batch identifies events, strings
+    /// and tracks by their numbers in the file.
     pub(crate) fn finish(mut self, numbers: &Renumbering) -> Result<Option<RecordBatch>, ArrowError> {
         if self.committed == 0 {
             return Ok(None);

@@ -25,7 +25,7 @@ pub enum ColumnType {
     Text,
     /// Row number of a JSON text in the table `strings`.
     Json,
-    /// Text in the column itself.
+    /// Text that the column itself contains, not the table `strings`.
     InPlace,
 }
 

@@ -110,7 +110,7 @@ pub(crate) struct FileTracks {
 }
 
 impl FileTracks {
-    /// Return the number in the file of each track of a chunk. `strings` maps each text's number in the chunk to its
+    /// Return, for each track of a chunk, its number in the file. `strings` maps each text's number in the chunk to its
     /// number in the file.
     pub(crate) fn map(&mut self, tracks: &[Track], strings: &[u32]) -> Vec<u32> {
         let renumbered = |lane| match lane {

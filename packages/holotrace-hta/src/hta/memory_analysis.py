@@ -68,8 +68,9 @@ class MemoryAnalysis:
         """Return the number of bytes in each category over time.
 
         Returns:
-            ts (ns; memory allocated before the recording started appears at the first recorded time), the eight `CATEGORIES`,
-            and their sum `Total`; one row per time with a change, in the order of the file.
+            One row per time at which a category changes, in the order of the file, with the columns ts (ns), the eight
+            `CATEGORIES`, and their sum `Total`. Memory allocated before the recording started appears at the first
+            recorded time.
         """
         return pd.DataFrame(self._columns)
 

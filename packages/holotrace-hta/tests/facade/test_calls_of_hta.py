@@ -50,7 +50,7 @@ REPEATING = (
     "trace_diff_pair",
     "trace_diff_test",
 )
-"""Long traces that only the slow tests open, because the other traces get the same calls."""
+"""Long traces that only the slow tests open, because the quick tests make the same calls on shorter traces."""
 
 slow_where_repeating = [
     pytest.param(name, marks=pytest.mark.slow) if name in REPEATING or "__" in name else name for name in FOLDERS

@@ -32,7 +32,7 @@ ABSENT = {
     r"hta\.common\.trace_symbol_table\.(MAX_NUM_PROCESSES_SMALL|TraceSymbolTable\.NULL)": "internal",
     r"hta\.configs\.default_event_args\..*": "the list of args is Python, not YAML",
     r"hta\.configs\.default_values\.(DF_SYMBOL_COLUMNS|IS_DEBUG_ENABLED|MAX_.*)": "internal",
-    r"hta\.configs\.parser_config\.parse_event_args_yaml": "not used in HTA either",
+    r"hta\.configs\.parser_config\.parse_event_args_yaml": "HTA itself never calls it",
     r"hta\.utils\.test_utils\..*": "only HTA's own tests use it; to build traces, use holotrace.testing",
     r"hta\.utils\.validate_trace\.get_expected_arguments": "internal",
     r"hta\.analyzers\.critical_path_analysis\.CPGraph\.(adj|degree|(in|out)_degree|(in|out)_edges|name|pred|succ)": "attributes "

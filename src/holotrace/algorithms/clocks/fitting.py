@@ -52,7 +52,7 @@ class FittedClocks(NamedTuple):
     closure_error: float | None
 
     def correction(self, clock: Int64Array, time: Float64Array) -> Correction:
-        """Return the value to add to time[i] of clock[i]."""
+        """Return the value to add to each time[i], which is a time on the clock with number clock[i]."""
         mapped = self.lines.at(clock, time)
         low, high = self.bounds.between(clock, mapped)
         estimate = np.clip(self.estimated(clock, mapped), low, high)

@@ -28,8 +28,8 @@ _FEWEST_IN_SEGMENT = 3
 _SEARCHED_AROUND_JUMP = 64
 _NEAR_CONFLICT = 16
 _EQUAL = 0.3
-"""Operations that contradict the line are usually wrong matches. They show a jump instead if at least 3 of them are
-within 16 operations of the conflict, and these 3 or more differ from the line by the same amount (± 30 %)."""
+"""Operations that contradict the line are usually wrong matches. But if at least 3 of them lie within 16 operations of
+the conflict, and all of these differ from the line by about the same amount (± 30 %), the clock jumped."""
 
 _FEWEST_TO_SPLIT = 8
 
@@ -101,8 +101,9 @@ def segments(participants: Participants, graph: ClockGraph, reference: int, larg
     Rows of wrong matches are `DROPPED`. Rows are `UNDECIDED` if it is unclear whether they precede or follow a jump.
 
     Clocks are examined in order of their distance from the reference. In each operation, a clock is compared with the
-    operation's hub (see `ClockGraph`). The hub's times are already corrected for its own jumps, so these are not
-    mistaken for jumps of the clock. The reference is assumed not to jump, so it has a single segment.
+    clock of the operation's hub (see `ClockGraph`). The hub's times are already corrected for jumps of the hub's clock,
+    so these are not mistaken for jumps of the examined clock. The reference is assumed not to jump, so it has a single
+    segment.
     """
     segment = np.full(len(participants.operation), DROPPED)
     start, end, reading = np.full((3, len(segment)), np.nan)
@@ -263,7 +264,7 @@ class _Pair(NamedTuple):
         return None
 
     def _moved_together(self, begin: int, conflict: int, wrong: list[int]) -> set[int]:
-        """Return the operations of `wrong` near the conflict if they show a jump; otherwise an empty set.
+        """If the operations of `wrong` near the conflict show that the clock jumped, return them; else an empty set.
 
         If these operations are matched wrongly, they are at various distances from the line. If they are all at about
         the same distance, the clock jumped, even if other operations after the jump still fit the line.

@@ -286,7 +286,7 @@ def _median_slopes(times: Float64Array, values: Float64Array) -> Float64Array:
 
 
 def _chunks(edge: Int64Array, time: Float64Array, difference: Float64Array) -> pl.DataFrame:
-    """Divide the readings of each edge, in time order, into chunks of equal size; return the medians of each chunk."""
+    """Sort each edge's values by time, divide them into chunks of equal size, and return the medians of each chunk."""
     position = pl.int_range(pl.len()).over("edge")
     size = pl.len().over("edge")
     return (

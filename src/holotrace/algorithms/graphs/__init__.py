@@ -1,1 +1,1 @@
-"""Paths through graphs of dependencies, and amounts passed along their edges."""
+"""Find paths through graphs of dependencies, and pass amounts along the edges of such graphs."""

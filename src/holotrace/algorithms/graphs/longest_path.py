@@ -44,7 +44,7 @@ class MeasuredBinding(NamedTuple):
                         after the measured time of its target is treated as arriving at that time
     delay               for each binding edge, the time from its arrival to the measured time of its target; 0 for all
                         other edges
-    contradicted_count  number of edges that arrive after the measured time of their target
+    contradicted_count  number of edges whose arrival is later than the measured time of their target
     """
 
     binding: Int64Array
@@ -111,7 +111,7 @@ def path_to(last: int, edges: Edges, binding: Int64Array) -> Nodes:
 
 
 class Chains(NamedTuple):
-    """The chains of binding edges that end at chosen nodes; a chain stops where it meets an earlier chain.
+    """The chains of binding edges that end at chosen nodes; each is traced back until it meets an earlier chain.
 
     edges         the edges of all chains, one chain after another; each chain is listed from its end to its beginning
     first         the edges of chain i are `edges[first[i]:first[i + 1]]`

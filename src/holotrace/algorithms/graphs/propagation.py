@@ -45,8 +45,8 @@ def pass_on(shares: Shares, node: Int64Array, label: Int64Array, amount: Int64Ar
 
     Nodes are processed from the last to the first.
 
-    For each label, the final amounts add up exactly to the original amounts, because running sums are rounded instead
-    of each part.
+    Running sums are rounded, not single parts. For each label, the final amounts therefore add up exactly to the
+    original amounts.
 
     >>> shares = Shares(np.array([0, 1, 3]), np.array([-1, 0, -2]), np.array([1, 2, 1]))
     >>> arrived = pass_on(shares, np.array([1]), np.array([7]), np.array([100]))

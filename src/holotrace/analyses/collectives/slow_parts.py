@@ -42,8 +42,8 @@ def slow_parts(instances: pl.DataFrame) -> pl.DataFrame:
             message_bytes, group_size and transfer_ns.
 
     Returns:
-        One row per slow host, link or group, collective and message size, with the columns of `SLOW`; the largest
-        slowdown comes first.
+        One row per slow part (host, link or group), collective and message size, with the columns of `SLOW`; the
+        largest slowdown comes first.
     """
     counted = instances.with_columns(pl.col("hosts").list.len().alias("host_count"))
     by_group = (

@@ -187,7 +187,7 @@ def _calls(rank_trace: RankTrace) -> pl.DataFrame:
 def _by_name(rank_trace: RankTrace, ranges: pl.DataFrame) -> pl.Series:
     """Return, for the n-th range of each kernel, the n-th launch of that kernel.
 
-    Null if the kernel does not have as many launches as ranges.
+    Null if the kernel's number of launches differs from its number of ranges.
     """
     kernels = _launched_kernels(rank_trace)
     number, count = pl.int_range(pl.len()).over("name").alias("number"), pl.len().over("name").alias("count")
@@ -236,7 +236,7 @@ _STACK_SCHEMA = {"event_index": pl.UInt32, "parent_row": pl.Int64, "name": pl.UI
 
 
 def _outermost_first(levels: list[pl.Series], count: int) -> pl.Series:
-    """Turn levels of names (the innermost level first) into one list per launch (outermost name first, no nulls)."""
+    """Return each launch's names as a list, outermost first and without nulls; `levels` starts with the innermost."""
     if not levels:
         return pl.Series([[]] * count, dtype=pl.List(pl.String))
     table = pl.DataFrame({str(level): names for level, names in enumerate(reversed(levels))})

@@ -18,7 +18,7 @@ QUESTION = Analysis(
             "cost",
             "upper bound on the time per step that a fix can save, averaged over all ranks; no time is counted twice",
         ),
-        ("what-if", "the step was replayed without the cause, and became this much shorter"),
+        ("what-if", "a step becomes this much shorter if it is replayed without the cause"),
         ("bound", "fixing the cause saves this much or less"),
         ("estimate", "the saving is estimated from other jobs: fixing the cause may save less or more"),
         ("part of", "another rule, whose finding already explains most of the same time"),

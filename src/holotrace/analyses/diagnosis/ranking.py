@@ -201,10 +201,13 @@ def _delays(case: JobCase, cases: Sequence[RankCase]) -> Mapping[int, Delay]:
 def _without_shared(
     groups: Sequence[_Group], of_job: Sequence[_Group], rank_count: int
 ) -> tuple[list[_Group], list[list[RankCase]]]:
-    """Split the cases into those that make no rank late and, for each finding in `of_job`, those that cause its delays.
+    """Remove the cases that cause the delay of a late rank from `groups`.
 
-    Without this split, two findings would report the same delay: one for the late rank, and one for the ranks that
-    wait for it.
+    Otherwise, two findings would report the same delay: one for the late rank, and one for the ranks that wait for it.
+
+    Returns:
+        Two values: the groups with the other cases; for each finding in `of_job`, the removed cases that cause the
+        delays in this finding.
     """
     left = []
     of_delays: list[list[RankCase]] = [[] for _ in of_job]
@@ -237,8 +240,8 @@ def _is_delay(late: _Group, rule: str, case: RankCase, elsewhere_ns: float) -> b
     """Return whether a case that a rule found on a late rank is the cause of the rank's delay.
 
     The case must name a line of code that delays the rank. If lines were not recorded, the case must instead have the
-    same kind of cause as the delay. Its cost must also fit the delay: it must be at most twice the
-    length of the delay, or at least twice the median cost of the same cause on the other ranks.
+    same kind of cause as the delay. In addition, the cost of the case must be at most twice the length of the delay, or
+    at least twice the median cost of the same cause on the other ranks.
     """
     delay = late.delays.get(case.rank)
     is_same_kind = case.place.source_line is None and late.cases[0].words.get("kind") == rule
@@ -309,7 +312,7 @@ def _finding(group: _Group, evidence: JobEvidence) -> dict[str, Any]:
 
 
 _COMPILE = "torch.compile"
-_TOO_NEW = f"{_COMPILE} needs PyTorch 2.0, which is newer than this recording."
+_TOO_NEW = f"{_COMPILE} needs PyTorch 2.0, but this job used an older version."
 
 
 def _possible(advice: str, evidence: JobEvidence) -> str:

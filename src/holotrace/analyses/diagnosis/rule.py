@@ -119,7 +119,7 @@ class JobCase:
 
 @dataclass(frozen=True, eq=False)
 class RankCase:
-    """A case on one rank, with its cost after rules of higher precedence have claimed their time.
+    """A case on one rank; its cost excludes the time that rules of higher precedence have already claimed.
 
     cost_ns       per step: the explained time that no earlier rule claimed, times the share that can be saved
     explained_ns  per step: all time that the case explains

@@ -147,7 +147,8 @@ class Inference(Result):
 
     per_kind   one row per rank, kind and is_draft, sorted by these columns:
 
-        step_count, apart_count  int64  all steps, and steps that are not steady; the other columns cover only steady steps
+        step_count, apart_count  int64  number of all steps, and of steps that are not steady; all other columns
+                                        cover only steady steps
         p50_step_ns, p90_step_ns, p99_step_ns  int64  percentiles of step_ns (nearest rank)
         mean_token_count, mean_gap_before_ns, mean_host_ns  float64
         output_token_ns          float64  time of the steps and of the gaps before them, divided by the number of output tokens

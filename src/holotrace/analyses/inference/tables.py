@@ -47,7 +47,7 @@ def steps_set_apart(result: Inference) -> pl.DataFrame:
 
 
 def _shown(table: pl.DataFrame, *kept: str) -> pl.DataFrame:
-    """Drop columns without values, parts that are always 0, and is_draft if no step runs a draft model."""
+    """Drop columns that have no values, `PARTS` that are always 0, and `is_draft` if it is never true; keep `kept`."""
     known = known_columns(table).columns
     empty = [part for part in PARTS if part in table.columns and not table[part].sum()]
     drafts = ["is_draft"] if "is_draft" in table.columns and not table["is_draft"].any() else []

@@ -72,8 +72,8 @@ def kernel_sequences(
 ) -> KernelSequences:
     """Count the sequences of kernels, copies and memsets that calls of operators launched.
 
-    The sequence of a call contains all work that its thread launched during the call, including work of operators inside it. Of
-    nested calls that match, only the outermost call counts.
+    The sequence of a call contains all work that its thread launched during the call, including work of nested
+    operators. Of nested calls that match, only the outermost call counts.
 
     Args:
         trace: the job.

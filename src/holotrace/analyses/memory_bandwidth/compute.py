@@ -55,8 +55,8 @@ class MemoryBandwidth(Result):
         min_bytes_per_s, max_bytes_per_s                         int64
         p25_bytes_per_s, median_bytes_per_s, p75_bytes_per_s     float64
 
-    change_weighted  the same statistics, computed as in HTA: the bandwidth after each start or end of a copy counts
-               once, however long it lasts, and bandwidths of 0 do not count:
+    change_weighted  the same statistics, computed as in HTA: whenever a copy starts or ends, the new bandwidth counts
+               once, however long it lasts; bandwidths of 0 do not count:
 
         rank, device, name                                       as above
         change_count, min_bytes_per_s, max_bytes_per_s           int64

@@ -201,7 +201,7 @@ def _with_axis(calls: pl.DataFrame, axes: Mapping[int, Axis]) -> pl.DataFrame:
 
 
 def _parts(calls: pl.DataFrame, ranks: Mapping[int, ParallelRank]) -> pl.DataFrame:
-    """Divide the exposed time of each rank, call (row) and step into wait_ns, transfer_ns and unmatched_ns."""
+    """Divide the exposed time into wait_ns, transfer_ns and unmatched_ns, for each rank, call (`row`) and step."""
     of_rank = calls.partition_by("rank", as_dict=True)
     divided = [
         divided_among_calls(known.exposed, of_rank.get((rank,), calls.clear()), AXES).with_columns(

@@ -31,8 +31,8 @@ def per_expert_rank(calls: pl.DataFrame, tokens: pl.DataFrame, products: pl.Data
 
     A token is a row of the tensor that an all-to-all splits. `sent_tokens` and `received_tokens` count a token twice: on
     the way to its expert, and on the way back. `computed_tokens` counts a token once in each grouped matrix product of
-    its expert, so this column can be compared between ranks, but not with the other two columns. All three columns
-    include padding.
+    its expert. This column can therefore be compared between ranks, but not with the other two columns. All three
+    columns include padding.
     `imbalance` ignores tokens on the way back, because each rank gets back as many tokens as it has sent, even if some
     experts receive more tokens than others.
 
@@ -80,7 +80,8 @@ def _with_ways_back(exchanged: pl.DataFrame) -> pl.DataFrame:
 def _are_ways_back(exchanges: Iterable[tuple[int, int]]) -> Iterator[bool]:
     """Yield, for each exchange of a rank in time order, whether it sends back the tokens of an earlier exchange.
 
-    An exchange sends tokens back if it sends as many as an earlier exchange received, and receives as many as it sent.
+    An exchange sends tokens back if it sends as many tokens as an earlier exchange received, and receives as many tokens
+    as the earlier exchange sent.
     """
     unanswered: Counter[tuple[int, int]] = Counter()
     for sent, received in exchanges:
@@ -92,9 +93,9 @@ def _are_ways_back(exchanges: Iterable[tuple[int, int]]) -> Iterator[bool]:
 def _to_experts() -> pl.Expr:
     """Return the tokens that a rank's experts receive, divided by the mean over the ranks of its group.
 
-    A recording may begin while the tokens are at the experts. Its first all-to-all then sends tokens back, so
-    `is_way_back` then marks the calls that send tokens to the experts, not those that send them back. This function
-    therefore decides by the numbers of tokens. On the way back, all ranks receive about the same number, so the way to
+    If a recording begins while the tokens are at the experts, its first all-to-all sends tokens back. `is_way_back` is
+    then wrong: it marks the calls that send tokens to the experts. This function therefore decides by the numbers of
+    tokens. On the way back, all ranks receive about the same number, so the way to
     the experts is the direction in which the ranks' numbers differ more.
     """
     there, back = pl.col("there"), pl.col("back")

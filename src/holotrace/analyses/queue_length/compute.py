@@ -157,7 +157,7 @@ def _series(rank: int, launched: pl.DataFrame) -> pl.DataFrame:
     starts, calls = launched["start_ns"].to_numpy(), launched["launch_start_ns"].to_numpy()
     count, indexes = len(launched), launched["event_index"].to_numpy()
     times = np.concatenate([calls, np.maximum(starts, calls)])
-    # At equal times, work that has waited leaves first, then new work enters, then work that does not wait leaves.
+    # Order of simultaneous changes: work that has waited leaves, new work enters, work that does not wait leaves.
     keys = 3 * (times - times.min(initial=0))
     keys[:count] += 1
     keys[count:] += np.where(starts > calls, 0, 2)

@@ -88,7 +88,7 @@ class Roofline(Result):
         rank, device_name      as recorded, or the device given as an option
         busy_ns                int64    sum over the operators
         covered_fraction       float64  0..1, share of busy_ns in operators with known bytes or FLOPs
-        floor_ns               int64    sum over the operators with a lower bound
+        floor_ns               int64    sum of the lower bounds of all operators that have one
         gap_ns                 int64    busy_ns of these operators - floor_ns
         contradicted_ns        int64    busy_ns of operators whose floor_ns exceeds their busy_ns
         without_tensor_cores_ns  int64  busy_ns of matrix products that ran on ordinary cores but could use tensor cores

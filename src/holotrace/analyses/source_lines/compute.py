@@ -75,8 +75,8 @@ class SourceLines(Result):
 
         rank, file, line, function, callee
         own_ns_per_step      int64  host_self_ns - host_blocked_ns in the steps, divided by the number of steps
-        typical_ns_per_step  int64  own_ns_per_step of the median rank; if the number of ranks is even, of the
-                                    lower of the two middle ranks
+        typical_ns_per_step  int64  own_ns_per_step of the median rank; if there are two middle ranks, the
+                                    smaller of their values
         excess_ns_per_step   int64  own_ns_per_step - typical_ns_per_step, always positive
         excess_fraction      float64  excess_ns_per_step as a share of the rank's mean step
 

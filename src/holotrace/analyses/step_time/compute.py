@@ -113,7 +113,7 @@ def step_time(
     compat: Compat | None = None,
     executor: Executor = IN_PROCESS,
 ) -> StepTime:
-    """Divide each step into eight categories that add up to the step; time that fits several counts toward the first.
+    """Divide each step into eight categories; time that fits several categories counts toward the first of them.
 
     A step begins when its annotation begins on the host or, if the previous step has not ended by then, when that step
     ends. It ends when both its annotation and all device work that it launched have ended. Steps at the end of the

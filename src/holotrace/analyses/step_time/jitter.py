@@ -44,7 +44,7 @@ def jitter(rank_trace: RankTrace, per_step: pl.DataFrame) -> pl.DataFrame:
         per_step: `StepTime.per_step` of the rank.
 
     Returns:
-        `JITTER`, in the order of `per_step`.
+        A table with the columns `JITTER` and one row for each row of `per_step`, in the same order.
     """
     if per_step.is_empty():
         return JITTER.to_frame()

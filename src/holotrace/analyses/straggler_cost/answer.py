@@ -7,7 +7,7 @@ from holotrace.units import percent_text
 
 LEAST_SLOWDOWN = 1.01
 MOST = 0.5
-"""The answer names the slowest workers (or the last stage) as the cause if they cause over this share of all loss."""
+"""The answer blames the slowest workers (or the last stage) if they cause more than this share of the loss."""
 
 
 def answer(result: StragglerCost) -> str:

@@ -206,7 +206,8 @@ def _workers(
 ) -> _Workers:
     """Return, for each rank, its dp_rank, its stage, and the step lengths in two replays.
 
-    In the first replay, only the rank's replica keeps its recorded times; in the second replay, only its stage does.
+    In the first replay, only the ranks of its replica keep their recorded times; in the second, only the ranks of its
+    stage do.
     """
     places = operations.select("rank", "dp_rank", "stage").unique().sort("rank")
     return {

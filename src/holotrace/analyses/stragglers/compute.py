@@ -30,8 +30,8 @@ from holotrace.units import counted, duration_text, percent_text
 
 LEAST_WAIT = 0.5
 MOST_CAUSED = 0.5
-"""A straggler waits at most `LEAST_WAIT` times as long per collective as the median rank, and causes more than the
-fraction `MOST_CAUSED` of all waiting in its collectives."""
+"""The mean wait of a straggler per collective is at most `LEAST_WAIT` times that of the median rank, and the straggler
+causes more than the fraction `MOST_CAUSED` of all waiting in its collectives."""
 
 MOST_EXPLAINED = 0.5
 """A straggler is considered the cause (`is_cause`) if its own waiting explains less than this fraction of its skew."""
@@ -101,8 +101,8 @@ class Stragglers(Result):
                                    waits are not traced
 
     Waits are traced to their causes in jobs whose ranks communicate in several groups, or send and receive messages.
-    Other jobs do not need this: if each rank communicates in only one group, the last rank to arrive cannot be late
-    because of another rank.
+    In other jobs, no tracing is needed: each rank communicates in only one group, so the last rank to arrive cannot be
+    late because it waited for another rank.
 
     per_step  the same per step, sorted by step and rank; `step` is null for collectives outside all steps:
 

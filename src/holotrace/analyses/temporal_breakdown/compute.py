@@ -47,8 +47,8 @@ class TemporalBreakdown(Result):
         computation_ns            int64    time in which at least one computation kernel runs
         non_computation_ns        int64    time in which work runs, but no computation kernel
         idle_ns                   int64    time in which no work runs
-        unknown_ns                int64    time in which no recorded work runs, but a graph replay whose kernels were not
-                                           recorded may run; the four times add up to window_ns
+        unknown_ns                int64    time in which no recorded work runs, but unrecorded kernels of a graph replay may
+                                           run; the four times add up to window_ns
         computation_fraction      float64  0..1 of the window; null if window_ns is 0
         non_computation_fraction  float64  0..1 of the window
         idle_fraction             float64  0..1 of the window

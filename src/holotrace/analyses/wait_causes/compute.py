@@ -72,7 +72,7 @@ class WaitCauses(Result):
         cost_ns         int64  time that the rank waits because of the cause
         error_ns        int64  how far cost_ns may be off
         wait_count      int64  calls in which ranks waited directly because of this cause, over all steps
-        first_instance  int64  the first of these calls, as numbered by `collectives`; null if all costs are indirect
+        first_instance  int64  `instance`, in `collectives`, of the first of these calls; null if there are none
         first_ns        int64  when the late rank arrived at the first of these calls, on its own clock
 
     per_rank   one row per rank, sorted by rank:

@@ -19,7 +19,7 @@ QUESTION = Analysis(
         ("may be off by", "possible error of a cost: several causes may explain the same time, and clocks may differ"),
         (
             "culprit",
-            "a rank that causes a large part of all waiting, and not only because it waited for other ranks itself",
+            "a rank whose own delays (not those that it passes on) cause a large part of all waiting",
         ),
         ("victim", "a rank that waits mostly because of culprits, or that passes on more waiting than it causes"),
         ("passes on", "time that other ranks wait because this rank waited itself"),

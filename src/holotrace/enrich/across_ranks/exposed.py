@@ -98,7 +98,7 @@ def _painted(bounds: Int64Array, pieces: pl.DataFrame) -> Int64Array:
 
 
 def _segments_of(exposed: pl.DataFrame, bounds: Int64Array) -> tuple[Int64Array, Int64Array]:
-    """Return the numbers of the exposed segments, and the row of `exposed` that contains each segment.
+    """Return the index i of each exposed segment, and the row of `exposed` that contains the segment.
 
     Segment i is the time from bound i to bound i + 1.
     """

@@ -37,8 +37,8 @@ def in_forward(rank_trace: RankTrace, asked_ns: pl.Series) -> pl.Series:
         asked_ns: when the host requested each call, in any order; null if unknown.
 
     Returns:
-        `in_forward`, bool: false if the request is in a backward pass; otherwise null if it is outside all steps, or in
-        a step without a backward pass.
+        `in_forward`, bool. A request in a backward pass is false. Any other request is null if it is outside all steps
+        or in a step without a backward pass.
     """
     passes, within = _backward(rank_trace), windows(rank_trace)
     if not len(passes[0]):

@@ -1,4 +1,4 @@
-"""Finds the sends and receives of each batch (`torch.distributed.batch_isend_irecv`), which one kernel performs.
+"""Finds the sends and receives of each batch (`torch.distributed.batch_isend_irecv`); one kernel performs each batch.
 
 The host requests each send and receive (`record_param_comms`), then launches one kernel for all of them inside an
 annotation `nccl:coalesced`. The kernel has no args:

@@ -30,7 +30,8 @@ _SCANNED_LENGTH = 1_000
 may be very long."""
 
 HOST_COLLECTIVE = r"^(gloo|mpi|ucc):\w"
-"""Annotations of collectives that the host itself performs; `nccl:` annotations only launch collectives."""
+"""Annotations of collectives that the host itself performs. NCCL's collectives are excluded: they run on devices, and
+the host only launches them."""
 
 _FAMILIES = tuple(
     (family, re.compile(pattern, re.IGNORECASE))

@@ -180,8 +180,8 @@ def _last_ended(group: _Rows, start_ns: _Rows, end_ns: _Rows, wanted: _Rows) -> 
 def _within_launches(activities: WindowActivities) -> GraphEdges:
     """Return the edges between activities that a single call launched, such as the kernels of a CUDA graph.
 
-    On each stream, only the first of these activities is the target of an edge. The edge begins at the end of another
-    activity of the same launch, on any stream: the one that was the last to end before the target began.
+    On each stream, only the first of these activities is the target of an edge. Of the activities of the same launch
+    that ended before the target began, on any stream, the last one to end is the source of the edge.
     """
     launch = activities.launching_row
     rows = np.flatnonzero(launch >= 0)

@@ -39,9 +39,10 @@ _GRAPH_COLUMNS = (
 def event_graph(rank_trace: RankTrace, window: PathWindow, data_loading: Sequence[str] = DATA_LOADING) -> EventGraph:
     """Return the graph of a window; see `window_activities` for `data_loading`.
 
-    An edge arrives at its target at the measured time of its source plus its weight. The edge that arrives last at a
-    node is the node's binding edge. The delay of a binding edge is the node's measured time minus the time at which the
-    edge arrives. Therefore the longest path through the graph is exactly as long as the window.
+    The arrival time of an edge is the measured time of its source node plus the weight of the edge. Of the edges into a
+    node, the one with the latest arrival time is the node's binding edge. The delay of a binding edge is the node's
+    measured time minus the edge's arrival time. Therefore the longest path through the graph is exactly as long as the
+    window.
     """
     return graph_of(rank_trace, window_activities(rank_trace, window, data_loading), window.track_id)
 

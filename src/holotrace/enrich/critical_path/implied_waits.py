@@ -1,4 +1,4 @@
-"""If timing shows that communication on a stream waits for work on another stream, adds further likely waits."""
+"""Adds likely waits between two streams if timing shows that communication on one waits for work on the other."""
 
 from __future__ import annotations
 
@@ -49,8 +49,8 @@ def _stream_pairs(activities: WindowActivities, inferred: GraphEdges) -> tuple[_
 def _waits_of_streams(activities: WindowActivities, sources: _Rows, targets: _Rows) -> tuple[_Rows, _Rows]:
     """Return the awaited work and the communication that waits for it, as two arrays of equal length.
 
-    Skip a pair of streams if any communication kernel on the target stream begins before the end of the work that it
-    would wait for.
+    A communication kernel is assumed to wait for the work on the source stream that was launched last before it. If any
+    such kernel begins before that work ends, skip the pair of streams.
     """
     calls = activities.launching_row
     launched = np.flatnonzero(~activities.is_host & (calls >= 0))

@@ -48,8 +48,10 @@ def replayed_lengths_ns(graph: EventGraph) -> npt.NDArray[np.int64]:
 def _may_be_delayed() -> pl.Expr:
     """Return which edges begin or end on a device and therefore have a delay.
 
-    A launch edge has no such delay if the work starts within the launching call, because the time of the edge is then
-    assigned to the call. A launch edge also has no such delay if the cause of the edge's time is unknown.
+    Two kinds of launch edges have no delay:
+
+    - edges to work that starts within the launching call, because the time of the edge is then assigned to the call
+    - edges whose time has an unknown cause
     """
     own = (pl.col("type") == EdgeType.LAUNCH) & (pl.col("path_class") != PathClass.LAUNCH_DELAY)
     return pl.col("type").is_in([int(kind) for kind in _OF_DEVICES]) & ~own

@@ -22,10 +22,9 @@ first fraction of the recording."""
 def earlier_work(rank_trace: RankTrace) -> Intervals:
     """Return the intervals in which streams probably still ran work from before the recording; disjoint, in time order.
 
-    If the first recorded work of a stream was launched in the first 5 % of the recording, the time from this launch to
-    the start of the work is considered. A stream runs its work in order, so it was probably still running earlier work.
-    Parts of this time in which any device has recorded work are removed. Of the rest, intervals of at least 1 ms are
-    returned.
+    A stream runs its work in order. If its first recorded work was launched in the first 5 % of the recording but
+    started later, the stream was therefore probably still running earlier work between the launch and the start. Parts
+    of this time in which any device has recorded work are removed. Of the rest, return intervals of at least 1 ms.
     """
     events = rank_trace.unselected.table("events", ["start_ns", "duration_ns"])
     rows = device_rows(rank_trace).hstack(launches(rank_trace).select("launch_end_ns"))

@@ -25,8 +25,8 @@ _RUNTIMES = r"^(cuda|cu[A-Z]|hip|ze[A-Z])"
 _WAITS = r"(?i)synchroni[sz]e|memcpy|copy|wait"
 _ALLOCATES = r"(?i)malloc|free|mem_?(alloc|create|map|unmap|release)"
 _EMPTY = r"^aten::empty(_strided|_like)?$"
-"""Matches operators that only allocate memory. Such an operator may contain the call that initialises the device; old
-recordings omit this call."""
+"""Matches operators that only allocate memory. The call that initialises the device may run inside such an operator,
+but old recordings omit this call."""
 
 _FEW = 2
 _COLUMNS = ("event_index", "name", "start_ns", "end_ns")

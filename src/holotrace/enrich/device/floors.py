@@ -9,7 +9,7 @@ import polars as pl
 from holotrace.enrich.device.peaks import Device
 
 MEMORY = "memory"
-"""The memory bandwidth has this name in the table of peaks; the other peaks are named after a precision."""
+"""The `resource` of the memory bandwidth in the table of peaks; the resource of each other peak is a precision."""
 
 _SHORTEST_NS = 10_000
 """Shorter calls do not show which rates a device attains, because clocks and launches distort their times."""
@@ -132,7 +132,7 @@ def attained_rates(operators: pl.DataFrame, cache_bytes: float = 0) -> pl.DataFr
     """Return the best attained rate of each precision and of the memory.
 
     Calls shorter than `_SHORTEST_NS` are ignored. The rate of the memory is taken only from calls that move more than
-    2 * `cache_bytes`. The data of other calls may have come from the cache.
+    2 * `cache_bytes`, because smaller calls may have read their data from the cache.
 
     Returns:
         The columns of `Peaks.table`.

@@ -60,11 +60,11 @@ def asked_for(rank_trace: RankTrace) -> pl.DataFrame:
     """Return when the host requested the work of each device row; this time determines the step of the row.
 
     The host requests device work when the call that launches it starts. Sometimes this call is unknown; for example,
-    the calls that launch NCCL's kernels are not always recorded. Then the start of the row is used instead, unless the
-    row was launched before the recording. Streams run their work in order, so a row that starts before the first row
-    with a known launch on the same stream is assumed to have been launched before the recording. If a stream has no
-    known launch, its rows that start before the first known launch of the rank are assumed to have been launched before
-    the recording.
+    the calls that launch NCCL's kernels are not always recorded. If the call is unknown, the start of the row is used
+    instead, or null if the row's work was launched before the recording. Streams run their work in order, so a row that
+    starts before the first row with a known launch on the same stream is assumed to have been launched before the
+    recording. If a stream has no known launch, its rows that start before the first known launch of the rank are
+    assumed to have been launched before the recording.
 
     Returns:
         The rows of `device_rows`, in the same order:

@@ -10,13 +10,13 @@ from holotrace.store.trace import RankTrace
 
 _FEWEST_LAUNCHES = 100
 _MOST_CALLS = 100
-"""A recording is regarded as thinned only if the mean number of runtime calls between two recorded launches is above
-this. Complete recordings have a mean of 4 to 20 calls between two launches. The calls can be counted because the
+"""A recording is regarded as thinned only if the mean number of runtime calls between two recorded launches exceeds
+this value. Complete recordings have a mean of 4 to 20 calls between two launches. The calls can be counted because the
 runtime numbers all its calls, including those that the profiler omits."""
 
 _MOST_BETWEEN_HALF = 30
-"""A recording is regarded as thinned only if the median number of calls between two recorded launches is also above
-this. In complete recordings, the median is lower. Polling the device raises the mean, but hardly the median, because a
+"""A recording is assumed to lack launches only if the median number of calls between two recorded launches exceeds this
+value. In complete recordings, the median is lower. Polling the device raises the mean, but hardly the median, because a
 process polls only between a few of its launches."""
 
 

@@ -211,9 +211,9 @@ def _linked_waits(rank_trace: RankTrace) -> pl.DataFrame:
 
 
 def _at_the_record(waits: pl.DataFrame) -> pl.DataFrame:
-    """Set `stream` and `moment_ns` of each wait to the awaited stream and the time when it recorded the event.
+    """For each wait for an event, set `stream` and `moment_ns` to the stream and time of the call that recorded it.
 
-    If the host waits for a stream, both columns stay unchanged.
+    For waits of the host for a whole stream, both columns stay unchanged.
     """
     for_event = pl.col("scope") != "stream"
     moment = pl.when(for_event).then(pl.coalesce("record_start_ns", "moment_ns")).otherwise("moment_ns")

@@ -36,7 +36,7 @@ without graphs, this least share is higher, because they may also contain other 
 
 
 class Match(NamedTuple):
-    """The recording that explains a replay.
+    """The recording whose work matches the work of a graph replay, with the pairs of matching work.
 
     reference  number of the recording in `references_of`
     how        the kind of recording, as in `references`

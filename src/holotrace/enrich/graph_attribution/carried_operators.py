@@ -1,9 +1,9 @@
 """Suggests operators for the layers of a graph, from the layers of other recordings.
 
 A recording may run the same layers with partly different kernels, for example if it contains a prefill and the graph is
-a decode step. Such a recording has too few kernels in common with a replay to explain it. But kernels with equal names
-at the same position of a layer probably have the same operators. These operators are hints, shown beside a kernel; no
-table contains them.
+a decode step. Such a recording has too few kernels in common with a replay of the graph to attribute the whole replay.
+But kernels with equal names at the same position of a layer probably have the same operators. These operators are
+hints, shown beside a kernel; no table contains them.
 """
 
 from __future__ import annotations
@@ -92,9 +92,9 @@ def _operators(reference: RankTrace, rows: _Rows) -> list[str]:
 
 
 def _suggested(kernels: list[str], models: list[_Layer]) -> list[str | None]:
-    """Return an operator for each kernel, or None.
+    """Return, for each kernel, the operator that launched its counterparts in similar recorded layers, or None.
 
-    In similar recorded layers, the kernel has counterparts. If the same operator launched all of them, it is returned.
+    The result is None if the kernel has no counterparts, or if different operators launched them.
     Layers are similar if they have at least `_LEAST_SHARE` of their kernels in common.
     """
     said: list[set[str]] = [set() for _ in kernels]

@@ -160,11 +160,10 @@ def may_graft(rank_trace: RankTrace) -> bool:
 
 
 def _named_by_themselves(rank_trace: RankTrace, work: pl.DataFrame) -> _Part:
-    """Return nodes for the work that no recording explains.
+    """Return nodes for replayed work that `_explained` leaves without a node.
 
     A kernel's node in the graph may have an annotation that names the module. If torch.compile generated a kernel, the
-    kernel's name shows its operator. Otherwise, the order of the kernels may show to which layer a
-    kernel belongs.
+    kernel's name shows its operator. Otherwise, the order of the kernels may show to which layer a kernel belongs.
     """
     modules = of_events(annotated_modules(rank_trace), work["event_index"])["module"]
     layers = _layers(rank_trace, work, modules)

@@ -28,7 +28,7 @@ FEWEST_LAYERS = 3
 
 _FEWEST_ANCHORS = 3
 _LEAST_ANCHORS = 1 / 3
-"""At least this share of the kernels from the first to the last anchor must be anchors."""
+"""Of all kernels from the first anchor to the last, at least this share must be anchors; else there are no layers."""
 
 _MOST_LEADERS = 100
 """Only about this many kernels are tried as the first anchor, to save time on sequences without layers."""
@@ -187,7 +187,7 @@ def _in_step(rows: _Anchors, first: int) -> _Bools:
 
 
 def _apart(parts: list[_Anchors]) -> list[_Anchors]:
-    """Drop each part that overlaps a larger remaining part; return the remaining parts in order."""
+    """Go from the largest part to the smallest; keep each part that overlaps none kept so far; return them in order."""
     kept: list[_Anchors] = []
     for part in sorted(parts, key=lambda one: -one.size):
         if all(part.min() > other.max() or part.max() < other.min() for other in kept):

@@ -47,7 +47,7 @@ def device_annotations(rank_trace: RankTrace) -> pl.DataFrame:
         start_ns, end_ns  int64
         device        int32   -1 if unknown
         stream        int64   -1 if unknown
-        self_ns       int64   the annotation's time outside shorter annotations on the same stream
+        self_ns       int64   the annotation's time that shorter annotations on the same stream do not cover
     """
     return _with_exclusive_time(device_ranges(rank_trace), _STREAM)
 
@@ -73,10 +73,10 @@ def has_recorded_device_annotations(rank_trace: RankTrace) -> bool:
 def annotation_of_work(rank_trace: RankTrace) -> pl.DataFrame:
     """Return the innermost annotation of each device activity.
 
-    If the profiler recorded annotations on streams, it is the shortest annotation on the work's device and stream during
-    which the work begins. Otherwise, it is the shortest host annotation around the launch on the launching thread. If
-    this thread has no annotation around the launch, it is the shortest annotation around the launch on another thread of the
-    process, such as a main thread that waits for the backward pass.
+    If the profiler recorded annotations on streams, the innermost annotation is the shortest one on the work's device
+    and stream during which the work begins. Otherwise, the innermost annotation is the shortest host annotation around
+    the launch on the launching thread. If the launching thread has none, another thread of the process is used, such as
+    a main thread that waits for the backward pass.
 
     Returns:
         The rows of `device_work`, in the same order: event_index uint32, annotation_index uint32 (event_index of the

@@ -281,8 +281,8 @@ def _owners(
 def _with_backward(owners: _Owners, parent: _Rows, part: _Rows, caller: _Rows) -> _Owners:
     """Set the line of each range in `part` (ranges of the backward pass) that has no line yet.
 
-    This is the line of the range's `caller`. If the caller has no line, this is the line of the innermost range around
-    the caller that has one.
+    The range gets the line of its `caller`. If the caller has no line, the range gets the line of the innermost range
+    around the caller that has one.
     """
     around = itself_or_above(parent, owners.line != NO_PARENT, caller)
     known = (around != NO_PARENT) & (owners.line[part] == NO_PARENT)
@@ -326,7 +326,7 @@ def _rows_of_texts(lines: pl.Series, texts: pl.Series) -> _Rows:
 def _backward_parts(rank_trace: RankTrace, by_event: pl.DataFrame) -> tuple[_Rows, _Rows]:
     """Return, for each range in `backward_passes`, its row and the row of its forward operator.
 
-    Ranges for which one of the two rows is unknown are left out.
+    A range is left out if its own row or its forward operator's row is unknown.
     """
     events, parts = host_nodes(rank_trace)["event_index"], backward_passes(rank_trace)
     part, forward = (_rows_in(by_event, events.gather(parts[column])) for column in ("node", "forward"))

@@ -1,4 +1,4 @@
-"""Start and length of the recording of a job, from the events that frames and timelines list."""
+"""Start and length of the recording of a job, computed from the events whose kind is in `RANGES`."""
 
 from __future__ import annotations
 

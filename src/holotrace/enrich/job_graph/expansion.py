@@ -36,7 +36,7 @@ def expansion(
     """Divide the path's legs within a rank into segments: the events on the path, and the gaps between them.
 
     A leg is an edge of the job's critical path, defined in `holotrace.enrich.job_graph.job_path.legs`. A leg within a
-    rank represents a chain of binding edges of `EventGraph`.
+    rank represents a chain of edges of the rank's `EventGraph`, each of which determined when its target took place.
 
     Args:
         rank_trace: the rank.

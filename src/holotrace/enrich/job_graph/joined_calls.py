@@ -107,7 +107,7 @@ def joints(calls: pl.DataFrame) -> pl.DataFrame:
 def joined_calls(calls: pl.DataFrame, joints: pl.DataFrame, first: int) -> pl.DataFrame:
     """Add the joint of each call: the point where all ranks had arrived.
 
-    For a call that ended before all ranks had arrived, also add the last arrival before its end.
+    For a call that ended before all ranks had arrived, also add the last arrival before the end of the call.
     """
     numbered = joints.with_columns(pl.int_range(first, first + pl.len(), dtype=pl.Int64).alias("joint"))
     known = calls.join(numbered, on="instance", how="left", maintain_order="left").with_row_index("call")

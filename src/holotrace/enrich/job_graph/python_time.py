@@ -21,7 +21,7 @@ _COLUMNS = ["event_index", "kind", "name", "track_id", "start_ns", "end_ns"]
 
 
 def python_functions(rank_trace: RankTrace, graph: EventGraph) -> pl.DataFrame:
-    """Return the Python functions in the window, with the columns that the `where` of a change may use."""
+    """Return the Python functions in the window, with all columns to which a change's `where` can refer."""
     ranges = event_ranges(rank_trace, [EventKind.PYTHON_FUNCTION], _COLUMNS).filter(
         (pl.col("start_ns") < graph.window_end_ns) & (pl.col("end_ns") > graph.window_start_ns)
     )

@@ -150,7 +150,10 @@ def before_each(graph: OpenGraph) -> _Rows:
 
 
 def reached_point(graph: OpenGraph, before: _Rows, nodes: _Rows) -> _Rows:
-    """Walk back from each node along binding edges, and return the first point (a point returns itself); -1 if none."""
+    """Return the nearest point on the way back from each node along binding edges, or -1 if there is none.
+
+    For a node that is itself a point, this is the node itself.
+    """
     return itself_or_above(before, graph.is_point, nodes)
 
 

@@ -35,10 +35,10 @@ def messages_of(messages: pl.DataFrame, passes: pl.DataFrame) -> Messages:
 
     The k-th message of a kind on a rank belongs to a pass of the rank in the same direction (forward or backward):
 
-    - If the rank has exactly as many messages of the kind as it has passes that need one, the k-th message belongs to
-      the k-th of these passes.
-    - If the messages are receives, and there is one fewer than there are passes, the first pass has no receive, so the
-      k-th receive belongs to the (k+1)-th pass.
+    - If the rank has exactly as many messages of the kind as it has passes that need such a message, the k-th message
+      belongs to the k-th of these passes.
+    - If the messages are receives, and the rank has one receive fewer than passes, the first pass has no receive, so
+      the k-th receive belongs to the (k+1)-th pass.
     - Otherwise, the k-th message belongs to the k-th pass.
 
     A message that belongs to a pass that needs no message carries no data.

@@ -88,8 +88,8 @@ def operations_table(frame: pl.DataFrame, source: str = "the table of operations
     names after "also" are accepted too. All other columns are dropped.
 
         kind           str     one of `KINDS`, such as forward-compute, forward-send, grads-reduce-scatter; also `optype`
-        start_ns       int64   start; also start_us, start_ms, start_s, and `start` or `start_ts` in seconds
-        duration_ns    int64   duration; also duration_us, duration_ms, duration_s, and `duration` in seconds
+        start_ns       int64   start time; also start_us, start_ms, start_s; `start`, `start_ts` in seconds
+        duration_ns    int64   length of the operation; also duration_us, duration_ms, duration_s; `duration` in seconds
         rank           int32   optional if dp_rank and stage are given
         dp_rank        int64   data-parallel rank; by default numbered by rank within the stage
         stage          int64   number of the pipeline stage, counted from 0; by default 0
@@ -130,7 +130,7 @@ def _renamed(frame: pl.DataFrame, source: str) -> pl.DataFrame:
     others = [name for name in frame.columns if name not in names and name not in names.values()]
     renamed = frame.select(*wanted, *others)
     missing = [name for name in ("kind",) if name not in renamed.columns]
-    missing += ["rank, or dp_rank and stage"] * (not _has_place(renamed.columns))
+    missing += ["rank (or dp_rank and stage)"] * (not _has_place(renamed.columns))
     missing += [f"{time}_ns" for time, names in _TIMES.items() if _time_column(renamed.columns, names) is None]
     if missing:
         message = (

@@ -241,7 +241,7 @@ def add_rule(pattern: str, kind: KernelKind | str | None, *, reason: str = "") -
 
     Args:
         pattern: regular expression, searched for in the name without its template and call arguments.
-        kind: a KernelKind or its name, such as "communication"; None if the rows are not work.
+        kind: a KernelKind or its name, such as "communication"; None if the matching rows are not work of a device.
         reason: a note for the reader of the rules.
 
     Raises:

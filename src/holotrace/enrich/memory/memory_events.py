@@ -1,4 +1,4 @@
-"""The allocations and frees of PyTorch's allocators, and the host node in which each happened."""
+"""The allocations and frees of PyTorch's allocators, and the innermost operator or other range around each."""
 
 from __future__ import annotations
 

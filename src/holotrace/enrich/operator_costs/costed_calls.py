@@ -225,7 +225,7 @@ def _calls_itself(rank_trace: RankTrace, stacks: pl.DataFrame, is_whole: _Bools)
 def _with_products_as_one(rank_trace: RankTrace) -> _Rows:
     """Return a number for each string id: -1 for the names of matrix products, and the string id itself for all others.
 
-    `torch.vmap` may replace one kind of matrix product by another.
+    `torch.vmap` may replace one kind of matrix product with another.
     """
     names = called_names(rank_trace)
     products = names.filter(rank_trace.texts(names).is_in(_PRODUCTS))

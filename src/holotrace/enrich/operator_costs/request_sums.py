@@ -1,9 +1,10 @@
 """Read sums over the requests of an inference step from the name of its annotation.
 
 vLLM and SGLang name a step `execute_8192_context_9(sq8155sk8430sqsq7475785sqsk7671310)_generation_37(sq37…)`. The
-numbers after `context` and `generation` are the numbers of requests in prefill and in decode. Let q be the number of
-new tokens of a request, and k the number of its tokens in the cache. The numbers in parentheses are sums over these
-requests: of q (sq), k (sk), q·q (sqsq) and q·k (sqsk). `holotrace.enrich.inference.step_names` parses the names.
+number after `context` counts the requests in prefill; the number after `generation` counts those in decode. Let q be
+the number of new tokens of a request, and k the number of its tokens in the cache. The numbers in parentheses are sums
+over these requests: of q (sq), k (sk), q·q (sqsq) and q·k (sqsk). `holotrace.enrich.inference.step_names` parses the
+names.
 """
 
 from __future__ import annotations

@@ -295,7 +295,7 @@ def rules_of(operators: pl.Series) -> dict[str, Rule | None]:
 
 @lru_cache(maxsize=2)
 def _rules_found(_own: tuple[Rule, ...]) -> dict[str, Rule | None]:
-    """Return the cache {operator name: rule} for these rules of the user.
+    """Return the cache {operator name: rule} that belongs to these user-defined rules.
 
     The cache is empty at first, and callers fill it. Changed rules get a new cache.
     """

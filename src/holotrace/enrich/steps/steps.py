@@ -159,7 +159,7 @@ def rows_of_windows(within: pl.DataFrame, times_ns: npt.NDArray[np.int64]) -> np
 
 @dataclass(frozen=True)
 class BeforeLastStep:
-    """Select the events before the last step, for `Trace.where`.
+    """A condition for `Trace.where` that keeps the events before the last step.
 
     The step that begins last is often cut short, or slowed down by the profiler. Device work is kept if it was launched
     before this step. Host events, and device work without a known launch, are kept if they begin before this step. If

@@ -175,7 +175,7 @@ class PluginAttribution(Attribution):
         return OfRank(plugin_communication_ranges(rank_trace, steps), _NO_FACTS)
 
     def job_ranges(self, of_ranks: Mapping[int, OfRank], _: pl.DataFrame) -> JobRanges:
-        """Match ranges by the number of their node and by their number within the node.
+        """Match ranges of different ranks that have the same node number and the same number within the node.
 
         If any range is missing on any rank, all waiting times are unknown.
         """
@@ -244,7 +244,7 @@ class PluginAttribution(Attribution):
         return plugin_blocks_in_window(events, window)
 
     def nodes_in_window(self, nodes: pl.DataFrame, events: pl.DataFrame, window: TimeWindow) -> pl.DataFrame:
-        """Return the nodes in the window that the plugin visited; see `visited_nodes`."""
+        """Return the nodes that the plugin visited in this window; see `visited_nodes`."""
         is_in_window = nodes.with_columns(window.touches().alias("is_in_window"))["is_in_window"]
         return nodes.filter(visited_nodes(nodes, events, is_in_window))
 

@@ -23,8 +23,8 @@ from holotrace.store.trace import RankTrace
 def plugin_node_times(rank_trace: RankTrace) -> pl.DataFrame:
     """Return the times of the plugin's nodes.
 
-    The times are summed over the trees as they are before backward operators are moved. Then the times of the added
-    backward nodes are filled in.
+    The times are first summed over the original trees, in which no backward operator has been moved. Then the times of
+    the added backward nodes are filled in.
     """
     summed = _summed(rank_trace)
     trees = plugin_trees(rank_trace)

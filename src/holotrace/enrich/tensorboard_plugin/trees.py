@@ -1,7 +1,7 @@
 """Build call trees, and attribute work to their nodes, as the last version of the TensorBoard plugin did.
 
-The trees keep the plugin's quirks, so users see the same numbers; `host_nodes` has holotrace's own trees. See also
-`holotrace.enrich.attribution`.
+The trees keep the plugin's quirks, so that users see the plugin's numbers. Holotrace's own trees are in `host_nodes`.
+See also `holotrace.enrich.attribution`.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _CLASS_OF_TYPE = {
     PluginType.LIGHTNING_PROFILE: NodeClass.LIGHTNING_PROFILE,
 }
 _NAMED_CLASSES = (NodeClass.DATALOADER, NodeClass.OPTIMIZER)
-"""The only classes that the plugin assigned by name; steps have their own type."""
+"""The plugin assigned only these classes by an event's name; all other classes follow from the event's type."""
 
 
 @derived
@@ -101,7 +101,7 @@ def summed_runtime_owner(rank_trace: RankTrace) -> pl.DataFrame:
 
 @derived
 def summed_device_owner(rank_trace: RankTrace) -> pl.DataFrame:
-    """Return the owners of device work as `plugin_device_owner` does, but as rows of `summed_trees`."""
+    """Return the row of `summed_trees` to which the plugin attributes each kernel, copy and memset; -1 for none."""
     launched = plugin_launches(rank_trace).select("event_index", "type", "launch_index")
     calls = summed_runtime_owner(rank_trace).select(pl.col("event_index").alias("launch_index"), "node")
     known = launched.filter(pl.col("launch_index").is_not_null()).join(
@@ -119,7 +119,7 @@ def summed_device_owner(rank_trace: RankTrace) -> pl.DataFrame:
 
 @derived
 def plugin_device_owner(rank_trace: RankTrace) -> pl.DataFrame:
-    """Return the plugin's `device_owner`."""
+    """Return the row in `plugin_trees` to which the plugin attributes each kernel, copy and memset; -1 for none."""
     return _at_their_last(rank_trace, summed_device_owner(rank_trace), ["node", "operator"])
 
 

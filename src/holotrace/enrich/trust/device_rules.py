@@ -93,7 +93,7 @@ def starts_before_launch(rank_trace: RankTrace) -> Iterator[Doubt]:
 
 
 def _that_should_not(rank_trace: RankTrace, rows: pl.DataFrame) -> pl.DataFrame:
-    """Drop each kernel whose launch call can start it before the previous kernel ends."""
+    """Drop kernels that may overlap, because their launch calls can start them before the previous kernel ends."""
     launched = launches(rank_trace).filter(pl.col("event_index").is_in(rows["event_index"].implode()))
     names = rank_trace.texts(launched["launch_name"])
     may = names.str.contains(_MAY_OVERLAP).fill_null(value=not is_rocm(rank_trace))

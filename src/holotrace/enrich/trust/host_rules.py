@@ -168,7 +168,8 @@ def _running_after(rank_trace: RankTrace, waits: pl.DataFrame) -> pl.DataFrame:
         if chosen.is_empty():
             continue
         last = pl.col("end_ns").cum_max()
-        is_single = work.select(keys).n_unique() == 1  # usually true, and avoids `over`, which would copy the rows
+        # Usually, there is only one device or stream. Then `over`, which copies all rows, is not needed.
+        is_single = work.select(keys).n_unique() == 1
         latest = work.select(*keys, "launch_start_ns", (last if is_single else last.over(keys)).alias("last_ns"))
         parts.append(
             chosen.sort("start_ns").join_asof(

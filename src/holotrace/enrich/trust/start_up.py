@@ -152,8 +152,8 @@ def first_collectives(rank_trace: RankTrace) -> pl.DataFrame:
 
     Returns:
         event_index, start_ns, end_ns, device, stream, and call. `call` is a text made of the collective, its ranks and
-        its number; it is the same on all ranks. `call` is null if one of these three is unknown, or if ranks can leave
-        the collective before all ranks have entered it.
+        its number; it is the same on all ranks. `call` is null if the collective, its ranks or its number is unknown,
+        or if ranks can leave the collective before all ranks have entered it.
     """
     work = device_work(rank_trace).filter(pl.col("kernel_kind") == KernelKind.COMMUNICATION).head(MOST_LEADING)
     described = rank_trace.table("collectives", ["event_index", *_IDENTITY])

@@ -178,7 +178,7 @@ class _Merged:
         return f'{json.dumps(keys)[:-1]},\n"traceEvents":['
 
     def events(self, opened: Opened) -> Iterator[bytes]:
-        """Yield the events of all ranks and the arrows between ranks as JSON, each preceded by a comma; no piece is empty."""
+        """Yield the events of all ranks and the arrows between ranks as nonempty JSON; a comma precedes each event."""
         step = pid_step(len(known.processes) for known in self.ranks.values())
         pids = {rank: new_pids(rank, known.processes, step) for rank, known in self.ranks.items()}
         for rank, known in self.ranks.items():

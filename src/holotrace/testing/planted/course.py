@@ -1,7 +1,7 @@
 """Simulate the course of a job as a graph of points in time.
 
-Each edge of the graph sets a minimum time between an earlier point and a later point. A planted delay is the minimum
-time of an edge. To simulate the job without the delay, set the minimum time of this edge to 0.
+Each edge of the graph sets a minimum time between an earlier point and a later point. A planted delay is an
+edge whose minimum time is the length of the delay. To simulate the job without the delay, set this minimum time to 0.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ class Course:
         return np.array(times, np.int64)
 
     def binding(self, point: int, times: npt.NDArray[np.int64]) -> After | None:
-        """Return the earlier point that `point` waits for last, and the time between the two; None for point 0."""
+        """Return the predecessor that determines the time of `point`, and the time between them; None for point 0."""
         before = self._before[point]
         if not before:
             return None

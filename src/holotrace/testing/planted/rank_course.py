@@ -147,7 +147,7 @@ class RankCourse:
         delays: Sequence[tuple[int, int]] = (),
         late: Sequence[tuple[int, int]] = (),
     ) -> None:
-        """Launch a kernel from an operator; `delays` are added to its duration, and `late` postpones its start."""
+        """Launch a kernel from an operator; `delays` lengthen the kernel, and `late` postpones its start."""
         with self.within("cpu_op", operator):
             start, args = self._launched("cudaLaunchKernel", stream, late)
             activity = ("kernel", name, self._module())
@@ -233,7 +233,7 @@ class RankCourse:
         return end
 
     def wait_on_host(self, ends: Sequence[int]) -> None:
-        """Make the main thread wait until all these points have passed."""
+        """Make the main thread wait for all points in `ends`."""
         with self.function("torch/distributed/distributed_c10d.py(2964): wait_for"), self.function(_WAIT):
             self.host = self._course.point((self.host, 0), *((end, 8_000) for end in ends))
 

@@ -25,7 +25,7 @@ class Headline:
                    which a GPU is busy; None without GPU work
     rank_count     number of readable ranks
     gpus           names of the GPU models
-    doubts         sentences that say why the verdict may not cover the whole job
+    doubts         reasons why the verdict may not cover the whole job, one sentence each
     """
 
     verdict: str

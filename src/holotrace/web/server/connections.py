@@ -33,8 +33,8 @@ MOST_CONNECTIONS = 256
 A browser opens six connections."""
 
 LONGEST_WAIT_S = 30
-"""Seconds within which a request must arrive completely; `Connection.received` describes when the time starts. After an
-answer, the first byte of the next request must arrive within the same number of seconds."""
+"""Seconds within which a complete request must arrive; see `Connection.received` for the start of this time limit.
+After an answer, the first byte of the next request must arrive within the same number of seconds."""
 
 LONGEST_STALL_S = 120
 """Seconds after which the server closes a connection whose client accepts no more bytes of an answer."""
@@ -49,7 +49,7 @@ class Connection(HTTPChannel):  # type: ignore[misc]  # waitress has no types
     """A connection that records when it began to wait for a request."""
 
     def __init__(self, *arguments: Any, **options: Any) -> None:  # noqa: ANN401 -- as in waitress
-        """Start to wait for the first request."""
+        """Start waiting for the first request."""
         super().__init__(*arguments, **options)
         self.waits_since_s = self.creation_time
         self.has_answered = False
@@ -74,7 +74,7 @@ class Connection(HTTPChannel):  # type: ignore[misc]  # waitress has no types
         self.has_answered, self.waits_since_s = True, time.time()
 
     def end(self) -> None:
-        """Close the connection in waitress's next loop, even if an answer has not been sent completely."""
+        """Close the connection when waitress's loop runs next, even if an answer has not been sent completely."""
         self.will_close = True
         with suppress(OSError):
             self.socket.shutdown(socket.SHUT_RDWR)

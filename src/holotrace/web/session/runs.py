@@ -246,7 +246,7 @@ def _size_and_time(path: str, known: Status | None = None) -> tuple[int, int | s
 
 @lru_cache(maxsize=4_096)
 def _holds_a_trace(folder: str, listing: _Listing) -> bool:
-    """Return whether a folder contains a trace, judging by the beginnings of its files; cached for each listing."""
+    """Return whether any file in the folder begins like a trace; cached for each folder and listing."""
     return any(is_or_was_a_trace(_inside(folder, name)) for name, _, _ in listing)
 
 

@@ -40,7 +40,7 @@ class HolotracePlugin(base_plugin.TBPlugin):  # type: ignore[misc]  # tensorboar
         self._has_traces = False
 
     def get_plugin_apps(self) -> Mapping[str, WSGIApplication]:
-        """Return the applications below `/data/plugin/holotrace`."""
+        """Return the WSGI application for each path below `/data/plugin/holotrace`."""
         return {"/index.js": _index, "/app": self._mount, "/app/*": self._mount}
 
     def is_active(self) -> bool:

@@ -24,7 +24,7 @@ threshold."""
 
 @dataclass(frozen=True)
 class Finding:
-    """An interesting time on the timeline.
+    """A period or a point in time that the user should look at, and a sentence that says why.
 
     kind              "idle", "waiting" or "advice"
     text              one sentence, without full stop

@@ -91,7 +91,7 @@ class TimelineIndex:
     def prepare(self, widest: int) -> None:
         """Compute in advance the levels that windows with many events need.
 
-        `widest` is the level of a window that shows the whole recording.
+        `widest` is the level that is drawn when the window shows the whole recording.
         """
         halvings = (len(self.events.start) // FEW_EVENTS).bit_length()
         for level in range(max(0, widest - halvings), widest) if halvings else ():
@@ -129,7 +129,7 @@ class TimelineIndex:
         return int(places[0]) if len(places) else None
 
     def around(self, place: int) -> list[int]:
-        """Return the events of the same row that contain an event, the innermost first."""
+        """Return the events that enclose the event at `place` on the same row, the innermost first."""
         row, depth = self.rows[self.row_of(place)[0]], self.row_of(place)[1]
         start, end = self.events.start, self.events.end
         own = (end[place] - start[place], -depth)

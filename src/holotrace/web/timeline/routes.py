@@ -1,4 +1,4 @@
-"""The addresses that the browser's timeline requests, all below `timeline/`."""
+"""The addresses that the timeline requests from the server, all below `timeline/`."""
 
 from __future__ import annotations
 

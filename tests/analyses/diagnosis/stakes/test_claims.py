@@ -66,7 +66,7 @@ pairs = st.lists(st.tuples(st.integers(-20, 120), st.integers(0, 60)), max_size=
 
 @given(st.lists(st.tuples(st.integers(0, 2), pairs, st.sampled_from([0.25, 0.5, 1.0])), max_size=6))
 def test_all_claims_together_fit_into_the_steps(items: list[tuple[int, list[tuple[int, int]], float]]) -> None:
-    """Whatever the cases, the claims add up to at most the length of the step."""
+    """For any cases, the claims add up to at most the length of the step."""
     cases = [
         (rule(str(row), precedence), case(*explained, saved_fraction=saved))
         for row, (precedence, explained, saved) in enumerate(items)

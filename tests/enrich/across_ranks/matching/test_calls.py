@@ -19,7 +19,7 @@ def _only_rank(builder: TraceBuilder):
 
 
 def test_a_kernel_with_args_gives_every_column() -> None:
-    """Bytes are elements times the type's size; the window is the step in which the host launched the kernel."""
+    """Bytes are the element count times the element size; the window is the step of the kernel's launch."""
     rank_trace = _only_rank(
         TraceBuilder()
         .annotation("ProfilerStep#7", start_us=0, duration_us=10)

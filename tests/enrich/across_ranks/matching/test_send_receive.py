@@ -45,7 +45,7 @@ def test_both_directions_are_apart() -> None:
 
 @pytest.mark.parametrize("column", ["tag", "content"])
 def test_tags_and_contents_must_agree(column) -> None:
-    """The receives come in reverse order, but tag or content shows which send each one matches."""
+    """The receives come in reverse order, but their tags or contents show which send each receive matches."""
     of_ranks = {
         0: of_rank(_send(1, **{column: 7}), _send(1, 10, **{column: 8})),
         1: of_rank(_receive(0, **{column: 8}), _receive(0, 10, **{column: 7})),
@@ -105,7 +105,7 @@ def _within_group(family, number, start_us=0):
 
 
 def test_the_group_is_the_one_in_which_the_peer_receives() -> None:
-    """Rank 0 sends to the second rank of an unknown group; the group in which this rank receives is inferred.
+    """Rank 0 sends to the second rank of an unknown group: the group whose second rank receives from rank 0.
 
     In the pipeline group of rank 0, the second rank is rank 2; in its other groups, it is rank 1. Rank 2 receives
     from rank 0 and rank 1 does not, so the group is the pipeline group.

@@ -1,4 +1,4 @@
-"""Tests of naming a rank's largest cause: a user's function, a call in that function, an operator or communication."""
+"""A rank's largest cause of waiting is a user's function, a call in that function, an operator or communication."""
 
 from __future__ import annotations
 

@@ -137,7 +137,7 @@ def test_two_stages_of_ck_tile() -> None:
 
 
 def test_the_kernel_of_sglang_is_one_product() -> None:
-    """If 64 tokens choose 8 of 128 experts each, some experts may be unused, so the bytes are unknown.
+    """If each of 64 tokens chooses 8 of 128 experts, some experts may be unused, so the bytes are unknown.
 
     256 tokens use practically all experts, so the bytes include all weights.
     """
@@ -171,7 +171,7 @@ def test_a_layer_reads_weights_and_k_from_the_operators_inside() -> None:
 
 
 def test_a_layer_without_weights_or_k_is_unknown() -> None:
-    """The reason names the missing value, or the inner operator whose rule already counts the experts."""
+    """The reason names the missing value, or the inner operator to which the experts' products are attributed."""
     assert "weights were not recorded" in routed(TOP_K).reason
     assert "experts per token was not recorded" in routed(*VIEWS).reason
     inner = Arguments("vllm::inplace_fused_experts", ([100, 8],), (BF16,))
@@ -217,7 +217,7 @@ def test_experts_of_a_replayed_graph_are_known_from_its_capture(real_traces) -> 
 
 
 def of_trtllm(weights: list[list[int]], kind: str, hidden: list[int], hidden_kind: str, **more: Any) -> Cost:
-    """Return the cost of TensorRT-LLM's `fused_moe` for 100 tokens that choose 2 of 4 experts on `ranks` ranks."""
+    """Return the cost of TensorRT-LLM's `fused_moe` for 100 tokens that each choose 2 of 4 experts on `ranks` ranks."""
     biases = [[]] if more.get("has_biases", True) else []
     dims = [hidden, [100, 2], [100, 2], weights[0], *biases, weights[1], *biases, [], [], []]
     kinds = [

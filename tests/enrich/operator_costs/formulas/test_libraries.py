@@ -190,7 +190,10 @@ def test_scripted_products_of_transformer_engine() -> None:
 
 
 def test_templates_of_torch_compile() -> None:
-    """The inputs of a product show its shapes; the inputs of flex_attention do not show which blocks it skips."""
+    """A product's cost follows from the shapes of its inputs; the cost of flex_attention is unknown.
+
+    The inputs of flex_attention do not show which blocks it skips.
+    """
     product = call("triton_tem_fused_addmm_relu_1", BIAS, ([M, K], BF16), ([K, N], BF16), OUT, 4)
     assert (product.flops, product.work) == (FLOPS, "matrix")
     flex = call("triton_tem_fused_flex_attention_0", *[([2, 4, 128, 64], BF16)] * 3, ([2, 4, 128], F32))

@@ -64,7 +64,7 @@ def paths_of(trace: Trace, chosen: list[Area]) -> dict[str, list[int]]:
 
 
 def test_totals_of_a_rank() -> None:
-    """Each name has count, total, self, mean, min and max; self time excludes events directly inside."""
+    """Each name has count, total, self, mean, min and max; self time excludes directly nested events."""
     assert totals_of(job(), areas(0)) == {
         ("step", "user annotation"): [1, 100, 80, 100, 100, 100],
         ("gemm", "kernel"): [2, 24, 24, 12, 10, 14],
@@ -89,7 +89,7 @@ def test_totals_of_several_ranks_are_one_table() -> None:
 
 
 def test_only_the_part_inside_counts() -> None:
-    """An area from 15 to 55 µs counts 40 µs of the step, 5 µs of each `linear`, and all 10 µs of the first kernel."""
+    """An area from 15 to 55 µs contains 40 µs of the step, 5 µs of each `linear`, and all 10 µs of the first kernel."""
     inside = totals_of(job(), areas(0, start_us=15, end_us=55))
 
     assert inside["step", "user annotation"] == [1, 40, 30, 40, 40, 40]
@@ -205,6 +205,6 @@ def test_areas_are_read_from_the_address() -> None:
     ],
 )
 def test_other_areas_are_refused(text: str, reason: str) -> None:
-    """An invalid area in the address is refused with the reason."""
+    """If an area in the address is invalid, the error states the reason."""
     with pytest.raises(InvalidOptionError, match=reason):
         areas_of(text)

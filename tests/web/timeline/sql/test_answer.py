@@ -90,7 +90,7 @@ def test_a_limit_names_the_command_that_has_none(monkeypatch: pytest.MonkeyPatch
     answer = sql_answer(job(), "SELECT count(*) FROM range(10000000) a, range(10000000) b")
 
     assert answer["error"].startswith(
-        "the query took longer than 0.2 s and was stopped; query less data. The limits of this page"
+        "the query took longer than 0.2 s and was stopped; query less data. On this page, a query can use"
     )
     assert "--timeout" not in answer["error"]
 

@@ -263,8 +263,8 @@ def align_module_with_kernels(
         include_original_cpu_events: also keep host events.
 
     Returns:
-        The kept rows, followed by the bars. Each bar is on stream `AnnotationStreamID` and lasts from the start of the
-        first kernel to the end of the last. Row labels are renumbered.
+        The device events (and host events, if kept), followed by the bars. Each bar is on stream `AnnotationStreamID`
+        and lasts from the start of the first kernel to the end of the last. Row labels are renumbered.
 
     Raises:
         InvalidOptionError: a column is missing.

@@ -174,7 +174,7 @@ def _owned_kernels(rank_trace: RankTrace) -> pl.DataFrame:
     Returns:
         duration_ns        int64
         uses_tensor_cores  bool
-        is_counted         bool   whether the plugin counts the operator; false if the kernel has none
+        is_counted         bool   whether the plugin counts the operator; false if no operator launched the kernel
         is_eligible        bool   whether the operator, or one of its ancestors, could use tensor cores and has no child
                                   that could use them
     """
@@ -207,4 +207,4 @@ _RULES: dict[str, tuple[Callable[[_Rank], Iterator[_Case]], str]] = {
     "mixed_precision": (_mixed_precision, "use automatic mixed precision, so that operators run on tensor cores"),
     "memory_limit": (_memory_limit, "checkpoint activations, shard the optimizer's state, or use mixed precision"),
 }
-"""For each rule: a function that yields its cases on one rank, and its advice."""
+"""For each rule: a function that yields the rule's cases on one rank, and the rule's advice."""

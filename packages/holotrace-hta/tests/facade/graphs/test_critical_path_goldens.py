@@ -71,7 +71,7 @@ ON_THE_PAGE = {
     "event_sync": ("critical_path_cuda_event_sync", "step0"),
     "two_rank_128": ("trace_filter", "step0"),
 }
-"""Section of the page -> HTA's folder and window."""
+"""For each section of the page: HTA's folder with the trace, and the window."""
 
 
 @pytest.mark.parametrize("section", ON_THE_PAGE)
@@ -103,7 +103,7 @@ def _on_the_page(section: str) -> tuple[dict[str, int], dict[str, int]]:
 
 
 def _calls(folder: Path) -> list[tuple[str, str, int]]:
-    """Return name, window and rank of each recorded call of `critical_path_analysis` with default options."""
+    """Return the name, window and rank of each recorded call of `critical_path_analysis` with default options."""
     (path,) = folder.glob("_calls.json*")
     text = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
     matches = [(call, _CALL.fullmatch(call)) for call in json.loads(text)]

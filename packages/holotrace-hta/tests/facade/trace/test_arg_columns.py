@@ -46,7 +46,7 @@ def test_three_columns_are_one_list() -> None:
 
 
 def test_an_arg_without_a_column_is_found_by_its_name() -> None:
-    """Args without a stored column are found by name; events without the arg have the default."""
+    """An arg without a stored column is found by its name; events that lack the arg get the default value."""
     builder = TraceBuilder()
     for written in ({"my arg": 1}, {"my arg": 2.5, "text": "t"}, {}):
         builder.operator("a", start_us=0, duration_us=1, args=written)

@@ -25,11 +25,11 @@ computation with tensors takes place in operators, so a call that only prepares 
 
 
 def library_calls(evidence: RankEvidence, pieces: pl.DataFrame, training: Sequence[str]) -> pl.Series:
-    """Return, for each row of `pieces`, the library function around the activity; null if there is none.
+    """Return, for each row of `pieces`, the library function that encloses the activity; null if there is none.
 
     A library function belongs to a library other than PyTorch, launches no device work and spends little time in
     operators: a tokenizer, an image processor or a video decoder, for example. PyTorch's functions that send Python
-    objects to other ranks count as library functions, too. If several library functions are around the activity, the
+    objects to other ranks count as library functions, too. If several library functions enclose the activity, the
     outermost one is returned.
 
     If the activity is outside all training functions, the result is null, unless the outermost library function sends

@@ -14,9 +14,9 @@ _MOSTLY = 0.8
 
 
 def lock_holder(evidence: RankEvidence, waits: pl.DataFrame) -> str | None:
-    """Return the user's function that runs on another thread during most of these waits; None if there is none.
+    """Return the user's function that runs on another thread during most waits for the lock; None if there is none.
 
-    If several functions do so, because one calls another, the one that runs for the shortest time is the holder.
+    If several functions qualify, because one calls another, return the one that runs for the shortest time.
 
     Args:
         evidence: what is known about the rank.

@@ -75,7 +75,7 @@ class RankEvidence:
 
     @cached_property
     def has_device_work(self) -> bool:
-        """Whether any work ran on a device; otherwise, the rules examine the training thread."""
+        """Whether any work ran on a device; if none did, the rules examine the training thread."""
         return not device_rows(self.rank_trace).is_empty()
 
     @cached_property
@@ -253,17 +253,17 @@ class RankEvidence:
 
         The device is idle when such a call returns. Without the call, the host would have launched more work.
 
-        If the device is already idle when the call begins, the host waits for nothing, and the call does not count.
+        If the device is already idle when the call begins, the host does not wait, and the call is left out.
         Recordings with Python functions are an exception, because recording these functions slows the host down.
-        Without the profiler, the host might have made the call while the device was still busy. Such a call counts, but
-        the idle time after the call counts only up to the length of the idle time before the call.
+        Without the profiler, the host might have made the call while the device was still busy. Such a call is
+        included, but the idle time after it counts only up to the length of the idle time before it.
 
-        In a recording without steps, calls after the last launch do not count.
+        In a recording without steps, calls after the last launch are left out.
 
         event_index, end_ns       of the call
         call                      name of the call
         name, module, frame       the operator around the call, its module and its Python function; null if unknown
-        gap_start_ns, gap_end_ns  the idle time
+        gap_start_ns, gap_end_ns  the idle time in which the call ends, as far as it counts
         """
         calls = host_synchronisations(self.rank_trace).select("event_index").unique()
         known = self.activity.join(calls, on="event_index", how="semi")
@@ -313,7 +313,7 @@ class RankEvidence:
         return int(known.partition(".")[0]) if known else 0
 
     def within(self, table: pl.DataFrame, intervals: Intervals) -> pl.DataFrame:
-        """Cut the rows of a table to these intervals; the rows (start_ns, end_ns) must be disjoint and sorted."""
+        """Return the parts of a table's rows that lie in these intervals; the rows must be disjoint and sorted."""
         shared = overlaps(intervals_of(table), intervals)
         return table[shared.first].with_columns(
             pl.Series("start_ns", shared.start_ns), pl.Series("end_ns", shared.end_ns)
@@ -361,8 +361,8 @@ class RankEvidence:
 def _overlaid(below: pl.DataFrame, above: pl.DataFrame) -> pl.DataFrame:
     """Overlay one table on another: at times that both cover, only the rows of `above` remain.
 
-    Autograd's threads do not run the user's Python code. So a row of `above` without a frame gets the frame that
-    `below` has at the same time, which is the frame that called `backward`. A row with the cause `python` gets no
+    Autograd's threads do not run the user's Python code. If a row of `above` therefore has no frame, it gets the frame
+    of the row of `below` at the same time: the frame that called `backward`. A row with the cause `python` gets no
     frame, because its time belongs to one of PyTorch's own functions.
     """
     covered = union_of(above)

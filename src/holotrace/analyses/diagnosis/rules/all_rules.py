@@ -55,7 +55,7 @@ RULES: tuple[Rule, ...] = (
     *memory.RULES,
     *process_setup.RANK_RULES,
 )
-"""The rules about one rank."""
+"""The rules that examine each rank separately."""
 
 JOB_RULES: tuple[JobRule, ...] = (
     *late_ranks.RULES,

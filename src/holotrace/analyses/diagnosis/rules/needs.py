@@ -36,7 +36,7 @@ def needs_stacks(evidence: RankEvidence) -> str | None:
 
 
 def needs_results(*names: str) -> Callable[[JobEvidence], str | None]:
-    """Return a rule's `needs` function, which says what is missing if one of these analyses has no result."""
+    """Return a `needs` function for rules; it returns what is missing if one of these analyses has no result."""
     return partial(_missing_results, names=names)
 
 

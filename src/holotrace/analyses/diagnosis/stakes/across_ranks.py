@@ -28,7 +28,7 @@ _MOST_EVENTS = 600_000
 
 
 class _Replay(NamedTuple):
-    """The measured length of a step's window on all ranks, and the additional time saved if another rank is fast."""
+    """The measured length of a window over all ranks, and how much more time is saved if one more rank is fast."""
 
     window_ns: int
     saved_ns: int

@@ -48,7 +48,7 @@ def upheld(evidence: RankEvidence, found: Sequence[tuple[Rule, Case]]) -> list[t
 
 
 def _is_certain(evidence: RankEvidence, case: Case, claim: Claim, saved_ns: float | None) -> bool:
-    """Return whether to ignore a replay: the case is certain, but the replay saves less than the case claims."""
+    """Return whether a case is certain although its replay saves less time than the case claims."""
     return saved_ns is not None and case.is_certain and saved_ns * evidence.step_count < claim.claimed_ns
 
 

@@ -12,8 +12,8 @@ which are nearly simultaneous on all ranks: see `holotrace.algorithms.clocks.lin
     drift       how much faster the reference clock runs than the host's clock, in parts per 10^9
 
 The bounds are right if clocks run at constant rates and the calls are matched correctly. In each call, some time passes
-from when the last rank starts the call until the first rank ends it. A half-width cannot be much smaller than the
-shortest such time of all calls. A jump that is smaller than the waits in nearby calls may look like drift; then the
+from when the last rank starts the call until the first rank ends it. The shortest of these times limits the precision:
+a half width cannot be much smaller. A jump that is smaller than the waits in nearby calls may look like drift; then the
 bounds can be wrong by the size of the jump.
 """
 
@@ -46,8 +46,8 @@ Source: "the slew rate is limited to 0.5 ms/s", https://www.ntp.org/documentatio
 """
 
 _FEWEST_CONTRADICTIONS = 3
-"""The smallest number of contradictions that shows that the ranks of a host have different clocks. If fewer operations
-contradict the assumption of a shared clock, these operations are probably matched wrongly."""
+"""If at least this many operations contradict the assumption that the ranks of a host share a clock, each rank has its
+own clock. If fewer do, the few contradicting operations are probably matched wrongly."""
 
 _ROUNDING_NS = 1
 _EARLIEST_NS, _LATEST_NS = (getattr(np.iinfo(np.int64), name) for name in ("min", "max"))

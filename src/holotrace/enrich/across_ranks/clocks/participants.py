@@ -103,7 +103,7 @@ class HostCheck(NamedTuple):
 
     by_host    one row per host with contradictions:
                host                str
-               contradicted_count  int64  instances in which a rank left before another had entered
+               contradicted_count  int64  instances that one rank left before another entered
                largest_ns          int64  longest time from when one rank left until another entered; the clocks
                                          differ by at least this much
     instances  one row per contradiction, with its instance and host

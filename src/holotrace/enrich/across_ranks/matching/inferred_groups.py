@@ -20,11 +20,12 @@ _EVEN_SHARE = 0.5
 be on ranks that have the most common number of calls."""
 
 _POSSIBLE_SHARE = 0.75
-"""At least this fraction of the operations must be possible: no rank leaves them before another rank enters them."""
+"""An operation is possible if no rank leaves it before another rank enters it. At least this fraction of a group's
+operations must be possible."""
 
 _POSSIBLE_SHARE_OF_ONLY = 0.5
 """If no rank of a group belongs to another group, it is enough that this fraction of the group's operations is
-possible. The operations of all signatures are counted together."""
+possible. The fraction is computed over the operations of all signatures together."""
 
 _FAR_WIDER = 4
 _NOISE_NS = 20_000

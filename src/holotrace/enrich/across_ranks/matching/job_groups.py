@@ -19,7 +19,7 @@ def known_groups(of_ranks: Mapping[int, OfRank]) -> dict[int, ProcessGroup]:
 
 
 def candidate_groups(of_ranks: Mapping[int, OfRank]) -> pl.DataFrame:
-    """Return the groups that calls can be assigned to; ranks that are not in the trace are left out.
+    """Return the groups to which calls can be assigned, without the ranks that are not in the trace.
 
     If several groups have the same ranks in the trace, only the first is returned.
 
@@ -35,7 +35,7 @@ def candidate_groups(of_ranks: Mapping[int, OfRank]) -> pl.DataFrame:
 
 
 def positions(of_ranks: Mapping[int, OfRank]) -> pl.DataFrame:
-    """Return the numbers that ranks have within their groups.
+    """Return the number of each rank within each of its groups.
 
     Returns:
         group uint64; rank int32; position int32, the rank's number within the group, from 0; and size int64, the

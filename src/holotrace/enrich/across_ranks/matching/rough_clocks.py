@@ -12,7 +12,7 @@ _DRIFT = 1e-4
 """Clocks of different hosts drift apart by up to 100 ppm."""
 
 SYNCHRONISING = ("all_reduce", "all_gather", "reduce_scatter", "all_to_all", "barrier")
-"""Families in which no rank can leave before all have entered."""
+"""Families of collectives that no rank can leave before all ranks have entered."""
 
 
 def rough_offsets(rows: pl.DataFrame) -> pl.DataFrame:

@@ -104,8 +104,8 @@ def _one_missing(rows: pl.DataFrame) -> pl.DataFrame:
     The calls of a step are matched only if both ranks are on the same host. Before the missing call, the k-th call of
     the rank with fewer calls matches the k-th call of the other rank; after it, the k-th call matches the (k+1)-th.
 
-    A receive ends soon after both the send and the receive have begun, so the times show which call is missing. For
-    each possible position of the missing call, `_lag` is summed over the resulting pairs. A position is likely if its
+    A receive usually ends soon after both itself and its send have begun, so long lags indicate wrong pairs. For each
+    possible position of the missing call, `_lag` is summed over the resulting pairs. A position is likely if its
     sum is at most four times the smallest sum plus 20 µs. If several positions are likely, a call is matched only if it
     has the same counterpart for all of them.
 

@@ -71,7 +71,9 @@ def by_signature(rows: pl.DataFrame, known: pl.DataFrame) -> pl.DataFrame:
 
 
 def _even(rows: pl.DataFrame, keys: Sequence[str]) -> pl.DataFrame:
-    """Match the k-th calls with equal keys if all ranks with such calls have the same number of them.
+    """Match calls by order for each combination of `keys`, if the ranks make equally many such calls.
+
+    Ranks that make no such call are ignored.
 
     Returns:
         row and instance.

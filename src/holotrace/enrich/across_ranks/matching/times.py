@@ -16,9 +16,9 @@ _FAR_NS = 2**62
 def by_time(rows: pl.DataFrame, known: pl.DataFrame, offsets: pl.DataFrame, alike: Sequence[str]) -> pl.DataFrame:
     """Match each call to the operation that ends nearest to it; ambiguous calls stay unmatched.
 
-    Only operations that overlap the call in time are considered. A call is unambiguous if the second-nearest end is
-    more than three times as far away as the nearest end. If several calls of a rank are nearest to the same operation,
-    only the nearest call is matched.
+    Only operations that overlap the call in time are considered. The distance of an operation is the time between its
+    end and the end of the call. A call is unambiguous if the second-nearest operation is more than three times as far
+    away as the nearest. If several calls of a rank are nearest to the same operation, only the nearest call is matched.
 
     Calls are first matched with the operations in `known`. Then, for each kind of call, the rank with the most
     unmatched calls is selected. Each unmatched call of this rank becomes a new operation, and the unmatched calls of

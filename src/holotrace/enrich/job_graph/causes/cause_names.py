@@ -60,7 +60,9 @@ _ENGINE = r"^autograd::engine|^torch::autograd::|^c10d::|^DistributedDataParalle
 
 
 class HostRanges(NamedTuple):
-    """The host ranges of a rank, each with the cause that is assigned to the time in which the range is innermost.
+    """The host ranges of a rank, each with its cause.
+
+    Time is attributed to the cause of the innermost range at that time.
 
     ranges      event_index, track_id, start_ns, end_ns, name (string id)
     parent      for each range, the row of the range around it

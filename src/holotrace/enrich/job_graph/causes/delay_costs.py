@@ -82,8 +82,8 @@ def delay_costs(
         excess(p) = max(0, t_a(p) - t_b(p))
         cost(p)   = wait_b * excess(p) / sum of excess
 
-    If rank a itself has waited for other ranks during this time, its waits are among the causes p. Each of these waits
-    is divided among its causes in the same way, until only causes remain that are not waits.
+    If rank a itself has waited for other ranks since that previous communication, each of these waits is also a cause
+    p. It is divided among its own causes in the same way, until only causes remain that are not waits.
 
     Args:
         calls: `JobCalls.calls`, with the column `call` of `with_call_rows`.

@@ -1,4 +1,4 @@
-"""Find what a rank did before its communication kernels, along the binding edges of its graph."""
+"""Find the activities that determined when a rank's communication kernels started, along the edges of its graph."""
 
 from __future__ import annotations
 
@@ -227,7 +227,7 @@ def _in_order(runs: pl.DataFrame) -> pl.DataFrame:
 
 
 def _joined(runs: pl.DataFrame) -> pl.DataFrame:
-    """Join neighbouring runs of a line that have the same cause and call."""
+    """Merge each run with the next run of its line if no time lies between them and their cause and call are equal."""
     columns = Runs(*(runs[name].to_numpy() for name in list(RUNS)[1:]))
     line = runs["line"].to_numpy()
     if not len(line):

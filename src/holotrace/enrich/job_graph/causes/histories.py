@@ -119,7 +119,7 @@ def _with_workers(
 
 
 def _previous(own_track: _Rows) -> _Rows:
-    """For each call, return the previous call on the thread that performs it, or -1; calls are sorted by start."""
+    """Return, for each call, the previous call that the same thread performs, or -1; calls are sorted by start."""
     rows = pl.DataFrame({"track": own_track}).with_row_index("row")
     return rows.select(pl.col("row").cast(pl.Int64).shift(1).over("track").fill_null(NO_CALL))["row"].to_numpy()
 

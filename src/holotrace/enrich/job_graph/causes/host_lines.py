@@ -132,9 +132,9 @@ def _joined(*parts: _Columns) -> _Columns:
 
 
 def _with_waits(runs: Runs, signs: _Signs, calls: pl.DataFrame) -> Runs:
-    """Cut each run in which the thread waits, at the start and the end of the awaited call.
+    """Cut each run in which the thread waits for a call into the parts before, during and after this call.
 
-    If a part of the run before or after this call also contains an awaited call, that part is cut too.
+    If the part before or after this call contains another awaited call, that part is cut too.
     """
     may_wait = signs.waits | signs.may_wait | signs.is_python
     parts = [runs.where(~may_wait)]

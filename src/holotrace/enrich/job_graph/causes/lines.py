@@ -55,7 +55,7 @@ class Lines(NamedTuple):
 
     @classmethod
     def empty(cls) -> Lines:
-        """Return the lines of a rank that has no calls."""
+        """Return `Lines` without rows, for a rank that has no calls."""
         return cls(pl.DataFrame(schema=RUNS), pl.DataFrame(schema=LINE), pl.DataFrame(schema=POSITIONS))
 
     def before(self, calls: _Rows, since_ns: _Rows) -> pl.DataFrame:

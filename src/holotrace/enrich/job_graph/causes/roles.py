@@ -38,9 +38,9 @@ MOSTLY_PYTHON = 3
 def roles(found: DelayCosts, ranks: Sequence[int]) -> pl.DataFrame:
     """Return each rank's role, its largest cause, and how much waiting it causes, suffers and passes on.
 
-    A culprit causes at least a tenth of all waiting and at least three times as much waiting as the median rank. It
-    also causes more waiting than it passes on or, if it causes at least a fifth of all waiting, at least half as much
-    as it passes on.
+    A culprit causes at least a tenth of all waiting and at least three times as much waiting as the median rank. If it
+    causes less than a fifth of all waiting, it must also cause more waiting than it passes on. If it causes at least a
+    fifth of all waiting, it may pass on up to twice as much waiting as it causes.
 
     A rank that is not a culprit is a victim in two cases:
 

@@ -30,7 +30,7 @@ def waits_between(known: pl.DataFrame) -> pl.DataFrame:
         The calls, sorted by met_ns, instance and rank, with these additional columns:
 
         query           int64  row number
-        wait            int64  number of the wait; null if the call did not wait
+        wait            int64  number of the call's wait, from 0; null if the call did not wait
         met_ns          int64  when the last rank had arrived, on the clock of the reference host
         late, late_ns   the last rank to arrive, and when it arrived, on its own clock
         clock_error_ns  int64  error of the difference between this rank's clock and the clock of the last rank; null if

@@ -86,11 +86,11 @@ def what_if_across_ranks(  # noqa: PLR0913 -- options by name
         instance: as in `holotrace.critical_path`.
         time_range_ns: as in `holotrace.critical_path`.
         data_loading: regular expressions for the names of host ranges that load data.
-        force: predict even if the unchanged replay differs from the measured length by more than 3 %.
+        force: predict even if the unchanged replay is over 3 % longer or shorter than the measured time.
         executor: processes the ranks.
 
     Raises:
-        InconsistentTimesError: the unchanged replay differs from the measured length by more than 3 %.
+        InconsistentTimesError: the unchanged replay is over 3 % longer or shorter than the measured time.
         InvalidOptionError: a change selects nothing on any rank, or asks for a negative duration or factor.
 
     Source: docs/reference/analyses/critical_path.md describes the graph.
@@ -279,7 +279,7 @@ def _delayed_ends(
 ) -> tuple[_Int64, _Int64, npt.NDArray[np.float64]]:
     """Return the binding chains that have a measured delay, with this delay added to their lengths.
 
-    These chains lead to the ends of calls that their own rank delayed.
+    Each of these chains leads to the end of a call that was delayed by its own rank, not by another rank.
     """
     delays = _delays(graph)
     rows = np.flatnonzero((graph.type == JoinType.CHAIN) & (delays > 0))

@@ -15,7 +15,7 @@ from holotrace.enrich.job_graph.rank_graph import RankGraph
 from holotrace.errors import InvalidOptionError
 
 RankEdges: TypeAlias = tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.int64]]
-"""Source and target (rows of `EventGraph.nodes`) and length of the edges within a rank."""
+"""The edges within a rank: their sources and targets (rows of `EventGraph.nodes`), and their lengths."""
 
 _ALIKE = ["collective", "message_bytes", "group_size"]
 """Calls of two ranks correspond if they are equal in these columns."""
@@ -82,7 +82,10 @@ def _signatures(calls: pl.DataFrame, ranks: Iterable[int]) -> dict[int, tuple[tu
 def _replaced(
     window: JobWindow, calls: pl.DataFrame, within: Mapping[int, RankEdges], rank: int, peers: Sequence[int]
 ) -> RankEdges:
-    """Return the median peer's edges, with this rank's node numbers for the calls and new numbers for other nodes."""
+    """Return the median peer's edges, with nodes renumbered for this rank.
+
+    The nodes of calls and the ends of the window get this rank's node numbers; all other nodes get new numbers.
+    """
     peer = sorted(peers, key=lambda other: (_work_ns(window.graphs[other]), other))[(len(peers) - 1) // 2]
     own, other = (_nodes_of_calls(window.graphs[each], calls.filter(rank=each)) for each in (rank, peer))
     source, target, length_ns = within[peer]

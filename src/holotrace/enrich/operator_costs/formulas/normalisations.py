@@ -24,7 +24,7 @@ def layer_norm(arguments: Arguments) -> Cost:
 
 
 def group_norm(arguments: Arguments) -> Cost:
-    """FLOPs: 5·E + 6·C for C channels. Bytes: as `layer_norm`, with a mean and deviation for each group of each sample."""
+    """FLOPs: 5·E + 6·C for C channels. Bytes: as for `layer_norm`, but one mean and deviation per group of each sample."""
     shape = arguments.shape(0)
     is_native = "native" in arguments.operator
     parameters, groups = ((1, 2), arguments.number(6)) if is_native else ((2, 3), arguments.number(1))
@@ -67,24 +67,24 @@ def layer_norm_backward(arguments: Arguments) -> Cost:
 
 
 def group_norm_backward(arguments: Arguments) -> Cost:
-    """FLOPs: 9·E. Bytes: as `layer_norm_backward`."""
+    """FLOPs: 9·E. Bytes: as for `layer_norm_backward`."""
     return _backward(arguments, 9 * arguments.elements(1), weight=4, statistics=(2, 3), mask=9, bias=4)
 
 
 def batch_norm_backward(arguments: Arguments) -> Cost:
-    """FLOPs: 9·E. Bytes: as `layer_norm_backward`."""
+    """FLOPs: 9·E. Bytes: as for `layer_norm_backward`."""
     statistics = (5, 6) if arguments.is_given(5) else (3, 4)
     return _backward(arguments, 9 * arguments.elements(1), weight=2, statistics=statistics, mask=9, bias=2)
 
 
 def library_batch_norm_backward(arguments: Arguments) -> Cost:
-    """Arguments as in cuDNN and MIOpen (input, gradient, …). FLOPs: 4·E + 3·C. Bytes: as `layer_norm_backward`."""
+    """Arguments as in cuDNN and MIOpen (input, gradient, …). FLOPs: 4·E + 3·C. Bytes: as for `layer_norm_backward`."""
     flops = 4 * arguments.elements(0) + 3 * _channels(arguments, 0)
     return _backward(arguments, flops, weight=2, statistics=(5, 6), bias=2)
 
 
 def rms_norm_backward(arguments: Arguments) -> Cost:
-    """FLOPs: 10·E with a weight, 8·E without. Bytes: as `layer_norm_backward`."""
+    """FLOPs: 10·E with a weight, 8·E without. Bytes: as for `layer_norm_backward`."""
     is_weighted = arguments.has_tensor(4) and bool(arguments.dims[4])
     flops = (10 if is_weighted else 8) * arguments.elements(1)
     return _backward(arguments, flops, weight=4, statistics=(3,), mask=5)

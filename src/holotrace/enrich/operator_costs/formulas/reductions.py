@@ -83,13 +83,13 @@ def pooling_backward(arguments: Arguments) -> Cost:
 
 
 def negative_log_likelihood(arguments: Arguments) -> Cost:
-    """FLOPs: 1 for each target. Bytes: the targets, and one element that is read for each target."""
+    """FLOPs: 1 for each target. Bytes: the targets, and one element of the input for each target."""
     targets = arguments.elements(1)
     return Cost(targets, targets * arguments.element_bytes(0) + arguments.bytes(1), "vector", arguments.precision(0))
 
 
 def negative_log_likelihood_backward(arguments: Arguments) -> Cost:
-    """FLOPs: 1 for each target. Bytes: the targets, and one element that is written for each target.
+    """FLOPs: 1 for each target. Bytes: the targets, and one element of the gradient for each target.
 
     A separate operator fills the remaining elements of the gradient with zeros.
     """

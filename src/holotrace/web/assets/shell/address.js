@@ -40,7 +40,7 @@ export const numbersOf = (text) =>
 export const put = (params, key, value) => (value ? params.set(key, value) : params.delete(key));
 
 /**
- * Remove the options of tables, and the keys in `others`.
+ * Remove from `params` the keys of table options, and the keys in `others`.
  * @param {URLSearchParams} params
  * @param {string[]} others
  */

@@ -47,8 +47,8 @@ const surfaceOf = (template) => template.layout.paper_bgcolor;
 
 export const callbacks = {
   /**
-   * Return the address for the values of the selectors. If the server drew the page for another address, request the
-   * page again.
+   * Return the address that belongs to the values of the selectors. If the server drew the page for an address other
+   * than the browser's, request the page again.
    * @param {(string | string[] | null)[]} values
    * @param {Id[]} ids
    * @param {string | undefined} drawn

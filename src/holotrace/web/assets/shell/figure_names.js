@@ -137,7 +137,7 @@ const ticksOf = (name, { ticktext, tickvals, title } = {}) =>
 /**
  * Change a figure after plotly.js has resized it. If the legend needs fewer lines at the new size, plotly.js positions
  * the legend before it enlarges the bars, so the legend covers part of the bars. Setting the legend's position again
- * corrects this.
+ * moves the legend off the bars.
  * @param {HTMLElement} plot
  * @param {object} changes
  * @param {Layout["legend"]} legend

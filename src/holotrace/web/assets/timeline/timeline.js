@@ -234,8 +234,8 @@ export class Timeline {
   }
 
   /**
-   * Lay out the rows again, but keep the item `fixed` at its place on the screen. By default, this item is the row of
-   * the selected event or, if the event is not in view, the item at the upper edge.
+   * Lay out the rows again, but keep the item `fixed` at its place on the screen. By default, `fixed` is the row of the
+   * selected event. If no selected event is in view, the item at the upper edge keeps its place instead.
    * @param {import("../types.js").Item} [fixed]
    */
   arranged(fixed = this.selectedItem()) {

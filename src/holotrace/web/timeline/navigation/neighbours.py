@@ -16,8 +16,8 @@ from holotrace.web.timeline.query import lanes_of, located
 def neighbour(index: TimelineIndex, event_index: int, by: int, *, of: str, rows: Sequence[int]) -> dict[str, Any]:
     """Return the event that is `by` events after a given event, or -`by` events before it if `by` is negative.
 
-    `of` selects the events to count: "row" for events at the same depth of the same row, "name" for events with the
-    same name in `rows`, sorted by start.
+    `of` selects the events to count, in the order of their starts: "row" selects the events at the same depth of the
+    same row, "name" selects the events with the same name in `rows`.
 
     Returns:
         at      row, depth, start, length and event_index of the event; null if there is no such event

@@ -23,7 +23,7 @@ MOST_SQL_ROWS = 1_000
 LONGEST_CELL = 300
 
 _FOR_MORE = (
-    f"The limits of this page are {TIMEOUT_S:g} s and {size_text(MEMORY_BYTES)}; "
+    f"On this page, a query can use at most {TIMEOUT_S:g} s and {size_text(MEMORY_BYTES)} of memory; "
     "`holotrace sql` can use more time and memory."
 )
 

@@ -87,7 +87,7 @@ def test_streams_that_wait_at_each_turn_hand_results_over() -> None:
 
 
 def test_a_single_wait_may_be_for_a_result() -> None:
-    """A call makes the second of two kernels wait, perhaps because it needs a result, so the confidence is low."""
+    """A call makes the second kernel wait for the first, perhaps for its result, so the confidence is low."""
     (case,) = cases_of(alternating_job(turns=2), "streams_in_turn").values()
 
     assert (case.words["is_asked"], case.words["confidence"]) == (True, "low")

@@ -88,7 +88,7 @@ def test_memory_events_are_needed() -> None:
 
 
 def test_the_recorded_jobs() -> None:
-    """In one job, emptying the cache costs 4.4 ms per step; in another, over 90 % of the memory is allocated."""
+    """Emptying the cache costs one job 4.4 ms per step; another job uses over 90 % of its device's memory."""
     (case,) = cases_of(recorded("training-empties_cache"), "empties_cache").values()
     full = cases_of(recorded("memory-fragmented"), "memory_limit")
 

@@ -57,7 +57,7 @@ def function_job(name: str) -> holotrace.Trace:
 
 @pytest.mark.parametrize("name", ["<built-in function sleep>", PARSE])
 def test_a_slow_function_costs_the_idle_time(name: str) -> None:
-    """The device is idle for 307 µs around the function; 2.4 µs of this is the cost of recording two functions."""
+    """The device is idle for 307 µs around the function; recording two functions takes 2.4 µs of this time."""
     (case,) = cases_of(function_job(name), "slow_function").values()
 
     assert case.cost_ns == pytest.approx(304_600, abs=10)

@@ -57,7 +57,7 @@ _COLUMNS = ("s_name", "cat", "pid", "tid", "stream", "index")
 
 
 class BoundType(Enum):
-    """The activity or wait that bounds a part of the path: HTA's six values, and four more that HTA merges or omits."""
+    """The activity or wait that bounds a part of the path: six values of HTA, and four that it lacks."""
 
     GPU_KERNEL_KERNEL_OVERHEAD = "gpu_kernel_kernel_overhead"
     GPU_KERNEL_LAUNCH_OVERHEAD = "gpu_kernel_launch_overhead"

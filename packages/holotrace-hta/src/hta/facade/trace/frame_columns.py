@@ -63,7 +63,7 @@ def add_iteration(df: pd.DataFrame, symbol_table: TraceSymbolTable) -> pd.DataFr
 
 
 def _step_at(times: npt.NDArray[np.float64], steps: pd.DataFrame, numbers: Sequence[int]) -> npt.NDArray[np.int64]:
-    """Return the step that contains each time: the latest one if there are several, or -1 if there is none."""
+    """Return the number of the last step that contains each time, or -1 if no step contains it."""
     steps_at = np.full(len(times), _NONE, np.int64)
     for start, duration, number in zip(steps["ts"], steps["dur"], numbers, strict=True):
         steps_at[(start <= times) & (times < start + duration)] = number

@@ -244,7 +244,7 @@ class TraceView:
         return event if is_start else event | {"bp": "e"}
 
     def _show(self, trace: Trace) -> None:
-        """Make `trace` the opened trace, and discard what was cached for the previous one."""
+        """Show `trace` from now on, and discard everything that was cached for the previous trace."""
         self._recorded = trace
         self.trace_files: dict[int, str] = {rank: rank_trace.source for rank, rank_trace in trace.ranks.items()}
         self._frames = FramesByRank(trace.ranks, self._frame)

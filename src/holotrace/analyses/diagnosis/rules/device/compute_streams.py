@@ -33,10 +33,10 @@ _WAIT_CALL = r"(?i)stream_?wait_?event"
 def streams_in_turn(evidence: RankEvidence) -> Iterator[Case]:
     """Yield a case for kernels that wait for kernels of another stream, although both together do not fill the device.
 
-    Suppose that two runs of kernels fill the fractions a and b of the SMs. If they overlap, they take as long as the
-    longer run if a + b is at most 1, otherwise (a + b) times as long. The recording rarely shows whether one run needs
-    the results of the other. If a call made a stream wait and the streams then take turns kernel by kernel, they
-    probably need each other's results. The rule ignores such waits.
+    Suppose that one run of kernels fills the fraction a of the SMs, and another run the fraction b. If the two runs
+    start together, both finish in the time of the longer run if a + b is at most 1, otherwise in (a + b) times this
+    time. The recording rarely shows whether the kernels of one run need the results of the other run. If a call made a stream wait and the streams then take turns kernel by
+    kernel, they probably need each other's results. The rule ignores such waits.
     """
     kernels = _kernels(evidence)
     if kernels.select("device", "stream").n_unique() == kernels["device"].n_unique():

@@ -40,7 +40,7 @@ _NO_LINK = r"^aten::(fill|zero|copy)_$|^aten::add_$"
 _ATTAINABLE_WINDOWS = 0.3
 """Share of the peak bandwidth that normalisations and pooling of images reach in channels-last layout."""
 _BEST_WINDOWS = 0.6
-"""The largest share of the peak bandwidth that normalisations and pooling reach: two thirds of a simple kernel's share.
+"""Normalisations and pooling reach at most this share of the peak bandwidth: two thirds of a simple kernel's share.
 
 A simple kernel reads its input once and writes its result once, but a normalisation reads its input twice.
 """
@@ -256,4 +256,4 @@ RULES = (
         confidence="medium",
     ),
 )
-"""The rules about kernels that better code would avoid or speed up."""
+"""These rules find kernels that better code would avoid or speed up."""

@@ -45,7 +45,7 @@ def small_grids(evidence: RankEvidence) -> Iterator[Case]:
     shaped = with_launch_shapes(evidence.rank_trace, evidence.costed)
     is_small = (pl.col("blocks_per_sm") < _FEW_BLOCKS) & (DURATION >= _LONG_NS)
     # If the same work were spread over all SMs, the kernel's duration would be multiplied by `blocks_per_sm`, which
-    # is less than 1. The duration cannot fall below its lower bound.
+    # is less than 1. But no duration can fall below the lower bound that follows from the device's peak rates.
     least = pl.max_horizontal(DURATION * pl.col("blocks_per_sm"), FLOOR / BEST_BANDWIDTH)
     alone = _share_alone(evidence.kernels, small := shaped.filter(is_small))
     rows = small.with_columns(saved_ns=(DURATION - least).clip(lower_bound=0) * alone)

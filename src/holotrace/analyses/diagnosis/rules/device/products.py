@@ -186,7 +186,7 @@ def tensor_cores_unused(evidence: RankEvidence) -> Iterator[Case]:
 def _speedup(device: Device | None, precision: str) -> float:
     """Return the peak rate of tensor cores in `precision`, divided by the peak rate of ordinary cores in float32.
 
-    Return 3 if this ratio is smaller than 3, or if a rate is unknown.
+    If this ratio is smaller than 3 or a rate is unknown, return 3.
     """
     rates = device and (device.flops_per_s(precision, matrix=True), device.flops_per_s("float32", matrix=False))
     return max(_LEAST_SPEEDUP, rates[0] / rates[1]) if rates and rates[0] and rates[1] else _LEAST_SPEEDUP

@@ -113,7 +113,8 @@ def double_precision(evidence: RankEvidence) -> Iterator[Case]:
     """Yield a case for the operators on the host that compute in float64.
 
     For lists of tensors, such as the inputs of a fused optimizer, the profiler does not record element types. Operators
-    on such lists are included if float64 takes nearly all of the time of the other floating-point operators.
+    whose inputs are lists of tensors are included if float64 operators take nearly all of the time of the other
+    floating-point operators.
     """
     if not evidence.computes_on_host:
         return

@@ -132,8 +132,8 @@ def _without_recording(evidence: RankEvidence, pieces: pl.DataFrame) -> pl.DataF
 def _subjects(evidence: RankEvidence, own: pl.DataFrame, training: pl.Series) -> pl.Series:
     """Return the subject of each interval: the function that a finding about the interval names.
 
-    Usually, this is the function that training code calls, even while a helper of that function runs. There are two
-    exceptions:
+    Usually, the subject is the function that training code calls directly, even if that function is in turn running a
+    helper. There are two exceptions:
 
     - If a training function itself runs, the subject is the innermost function, such as a built-in function.
     - If that innermost function is one of PyTorch's built-in functions that run operators, the subject is `_HELD_UP`.

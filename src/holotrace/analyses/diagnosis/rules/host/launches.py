@@ -63,8 +63,8 @@ _FEW_KERNELS = 20
 
 _BREAKS = r"^Torch-Compiled Region: \d+/\d+"
 _BACKWARD = rf"^{OF_AUTOGRAD}|run_backward"
-"""The backward pass. If the optimizer is also compiled, the backward pass runs between two compiled regions, but it is
-not a graph break."""
+"""The backward pass. If the optimizer is also compiled, the backward pass runs between two compiled regions, but this
+gap between the regions is not a graph break."""
 AFTER_BREAK = r"torch_dynamo_resume_in_"
 """Prefix of the name that torch.compile gives to the rest of a function, which runs after a graph break."""
 _COMPILING = r"^dynamo$|dynamo_timed|convert_frame|compile_fx|backend_compile|compile_(inner|attempt)"
@@ -157,8 +157,8 @@ def _idle_ns(evidence: RankEvidence, causes: Sequence[str]) -> int:
 def slow_recording(evidence: RankEvidence) -> Iterator[Case]:
     """Yield a case for the idle time that recording Python functions adds.
 
-    The added time is estimated as the same fraction of every idle interval with the same cause. An interval longer than
-    0.1 ms counts as 0.1 ms, because the profiler hardly lengthens what the host does in such a long interval.
+    Added time is assumed to be the same fraction of all idle intervals that have the same cause. An interval longer
+    than 0.1 ms counts as 0.1 ms, because the profiler hardly lengthens what the host does in such a long interval.
     """
     short_ns = pl.min_horizontal(pl.col("end_ns") - pl.col("start_ns"), pl.lit(_LONG_NS))
     pieces = evidence.while_idle.with_columns(short_ns.alias("short_ns"))

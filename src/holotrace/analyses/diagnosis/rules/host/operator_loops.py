@@ -149,7 +149,7 @@ def _loops_over_modules(evidence: RankEvidence, pieces: pl.DataFrame) -> Iterato
 
 
 def _repeated_modules(evidence: RankEvidence) -> pl.DataFrame:
-    """Return the calls of each module that a user function calls many times while it runs once.
+    """Return the calls of modules that a user function calls many times in a single run.
 
     The columns are row (of the module call), caller (the row of the function call), function and module.
     """
@@ -221,13 +221,14 @@ def _function_counts(evidence: RankEvidence) -> dict[str, int]:
 def _pieces_of_loop(pieces: pl.DataFrame, frame: str | None, looped: pl.DataFrame, *, converts: bool) -> pl.DataFrame:
     """Return a loop's operators, the Python code between them, and the backward pass of the modules in the loop.
 
-    Python is included in three cases:
+    The Python code between the operators is included in three cases:
 
     - the loop converts Python numbers to tensors (`converts`);
     - functions were not recorded (`frame` is None);
     - the operators in the loop take at least half of the time that all operators of the function take.
 
-    In all other cases, the loop may be a small part of a training function, and most Python may run outside the loop.
+    In all other cases, the Python code is left out, because the loop may be a small part of a training function, and
+    most of the Python code may run outside the loop.
     """
     of_frame = pieces.filter(pl.col("frame").eq_missing(pl.lit(frame, pl.String)))
     is_autograd = pl.col("name").str.starts_with(OF_AUTOGRAD).fill_null(value=False)

@@ -21,7 +21,9 @@ from holotrace.enrich.job_graph.causes.roles import CULPRIT, MOSTLY_PYTHON, NOT_
 
 _RUN_BACKWARD = "<built-in method run_backward>"
 _LATE_STEP = 0.25
-"""A rank counts as late in a step if its delay in this step costs at least this share of the rank's costliest delay."""
+"""A rank counts as late in a step if its delay in this step costs at least this share of the cost of the rank's
+costliest delay.
+"""
 _ONE_CAUSE = 0.2
 """If the largest cause explains less than this share of a rank's delay, the delay may be due to chance: a process that
 shares its cores with others is delayed at many lines of code.
@@ -45,7 +47,7 @@ def blamed(evidence: JobEvidence) -> list[int]:
 
 
 def delays_of(evidence: JobEvidence, rank: int) -> pl.DataFrame:
-    """Return the causes of all waits for a rank, except extra tokens and larger inputs, which other rules report."""
+    """Return why other ranks wait for this rank, except extra tokens and larger inputs, which other rules report."""
     in_steps = evidence.results["wait_causes"].per_cause.drop_nulls("step").filter(pl.col("cause_rank") == rank)
     own = without_larger_inputs(evidence, in_steps)
     return own.filter(~pl.col("cause").is_in(WORK)) if rank in overloaded(evidence) else own
@@ -107,7 +109,7 @@ def _chance(late: int, steps: int, ranks: int) -> float:
 
 
 def longest_if_half(alone: Mapping[str, int], cost_ns: float) -> str | None:
-    """Return the first of the `functions_alone`, if it takes at least half of `cost_ns` per step."""
+    """Return the function in `alone` that takes the most time per step, if this is at least half of `cost_ns`."""
     return next((name for name, time_ns in alone.items() if 2 * time_ns >= cost_ns), None)
 
 
@@ -127,8 +129,8 @@ def functions_alone(evidence: JobEvidence, rank: int) -> dict[str, int]:
 def _how_often(mine: pl.DataFrame, cause: Mapping[str, Any], steps: int) -> dict[str, Any]:
     """Return the number of steps in which a rank is late, and how certain the cause is.
 
-    The causes of random delays differ from step to step, so confidence is lower if no cause dominates, or if the rank
-    is late in only a few steps.
+    If no cause dominates, or if the rank is late in only a few steps, the delays may be random, so the confidence is
+    lower.
     """
     per_step = mine.group_by("step").agg(pl.col("cost_ns").sum())["cost_ns"]
     late_count = int((per_step >= _LATE_STEP * float(per_step.max() or 0)).sum())  # type: ignore[arg-type]

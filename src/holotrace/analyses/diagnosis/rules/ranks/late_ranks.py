@@ -175,7 +175,7 @@ RULES = (
         reason="A rank that causes less than a tenth of the waiting is only one of many late ranks. "
         "The rule does not apply if most of the waiting for the rank is due to transfers or to a GPU that starts work late. If "
         "the delay has no clear cause, the rule applies only if chance is an unlikely explanation: if all ranks were equally "
-        "fast, some rank would be the latest in as many steps with a probability below 5 %.",
+        "fast, the probability that some rank is the latest in so many steps would be below 5 %.",
         source="https://doi.org/10.1145/2934661",
         analyses=("wait_causes",),
         check=late_ranks,

@@ -17,8 +17,8 @@
  */
 
 /**
- * Return the blocks of an answer. Inner blocks are side by side, from the left end of their outer block, with the
- * widest block first.
+ * Return a block of the flame graph for each call path in the server's answer. Inner blocks are side by side, from the
+ * left end of their outer block, with the widest block first.
  * @param {FlamesAnswer} answer
  * @returns {Block[]}
  */
@@ -52,8 +52,8 @@ export const blocksOf = ({ names, paths }) => {
 };
 
 /**
- * Return the blocks that are visible while the block `whole` fills the width; if `whole` is null, the complete graph
- * fills it. The left end and width of each block are returned as fractions of the full width.
+ * Return the blocks that are visible while the graph is zoomed to the block `whole`; null means the complete graph. The
+ * left end and width of each block are returned as fractions of the full width.
  * @param {Block[]} blocks
  * @param {Block | null} whole
  * @param {number} total

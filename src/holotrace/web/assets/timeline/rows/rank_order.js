@@ -3,7 +3,7 @@
 /** @typedef {import("../../types.js").Rank} Rank */
 
 /**
- * Return the ranks in a new order: first the ranks with these numbers, in the order of the numbers, then all others.
+ * Return the ranks in a new order: first the ranks with these numbers, in the order of `numbers`, then all others.
  * @param {Rank[]} ranks
  * @param {number[]} numbers
  */

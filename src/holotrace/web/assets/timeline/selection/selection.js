@@ -42,8 +42,8 @@ export class Selection {
   }
 
   /**
-   * Request the selected event and store its place; return null after an error, or if another event has been selected
-   * meanwhile.
+   * Request the selected event and store its position in `selected.at`; return null after an error, or if another event
+   * has been selected meanwhile.
    * @param {Selected} selected
    */
   async located(selected) {
