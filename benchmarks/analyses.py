@@ -405,7 +405,7 @@ def main() -> None:
     )
     parser.add_argument("--peer")
     parser.add_argument(
-        "--peer-said", type=Path, action="append", help="a file with the lines that the peer printed in an earlier run"
+        "--peer-said", type=Path, action="append", help="a file with the lines that HTA printed in an earlier run"
     )
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--limit", type=int, default=900)

@@ -102,7 +102,10 @@ class Found:
 
 @dataclass
 class Score:
-    """The results of a rule: names of jobs and, if the cost is known, errors of predicted savings as fractions of the step."""
+    """The results of a rule: names of jobs and, if the true saving is known, the error of each predicted saving.
+
+    Errors are fractions of the step.
+    """
 
     found: list[str] = field(default_factory=list)
     missed: list[str] = field(default_factory=list)
@@ -184,7 +187,7 @@ SAME_MISTAKE = {
     ("late_rank", "data_loading"),
     ("graph_breaks", "slow_function"),
 }
-"""Pairs of rules. If a mistake for the first rule is planted, the second rule may rightly report a part of it.
+"""Pairs of rules: a mistake that is planted to test the first rule may also be a true finding of the second rule.
 
 For example, a rank may be late because of a slow function.
 """
@@ -240,7 +243,7 @@ def _mean_step_ns(job: PlantedJob) -> float:
 
 
 def score_recordings(scores: defaultdict[str, Score]) -> None:
-    """Diagnose the recorded jobs; an alarm without a label is scored as false."""
+    """Diagnose the recorded jobs; an alarm without a label counts as a false alarm."""
     labels = judged()
     for name, path, planted in recordings():
         found = findings(holotrace.open_trace(path))

@@ -34,7 +34,7 @@ from planted_truth import Comparison, Named, compared
 
 
 def main() -> int:
-    """Print the table; the exit code is 1 if a cause was not named, or its cost is wrong."""
+    """Print the table; return exit code 1 if a cause was not named or its cost is wrong."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
     parser.add_argument("--seeds", type=int, default=500)
     parser.add_argument("--first", type=int, default=0)

@@ -110,8 +110,8 @@ def measure(trace: Path, environment: dict[str, str], rounds: int) -> dict[str, 
         "read from the disk": READ.format(address=str(trace)),
         "read from S3": READ.format(address="s3://traces/trace"),
         "fetch alone": FETCH,
-        "imports of the disk's reader": IMPORT_ALONE,
-        "imports of S3's reader": IMPORT_CLIENT,
+        "imports for reading from the disk": IMPORT_ALONE,
+        "imports for reading from S3": IMPORT_CLIENT,
     }
     runs: dict[str, list[Run]] = {name: [] for name in programs}
     for _ in range(rounds):

@@ -140,7 +140,7 @@ def _is_unfinished(outcome: object) -> bool:
         "not a profiler trace",
         "does not exist",
         "store without ranks",
-        ".json is missing",  # if two processes write one rank, because WebHDFS cannot replace a file atomically
+        ".json is missing",  # when two processes write the same rank: WebHDFS cannot replace files atomically
     )
     return any(sign in str(outcome) for sign in signs)
 

@@ -157,7 +157,7 @@ def checkpoint_in_checkpoint() -> Run:
 
 
 def selective_checkpoint() -> Run:
-    """Return a checkpointed layer; the backward pass recomputes everything but the linear layers."""
+    """Return a checkpointed layer whose backward pass recomputes every operator except `addmm`."""
     keeping = partial(create_selective_checkpoint_contexts, [torch.ops.aten.addmm.default])
     model, x = layer(), features(2, 6, 32)
     return lambda: checkpoint(model, x, use_reentrant=False, context_fn=keeping)

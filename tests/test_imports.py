@@ -16,7 +16,7 @@ SOURCE = Path(holotrace.__file__).parent
 HTA_INTERFACE = Path(hta.__file__).parent
 
 IMPORTED_BY_NAME = {
-    "holotrace/catalogue.py": "the catalogue lists its questions by folder name; their modules are in lower layers",
+    "holotrace/catalogue.py": "each question is imported by the name of its folder; the question modules are in lower layers",
     "holotrace/cli/group.py": "a command is imported only when it runs; its module is in a lower layer",
     "holotrace/questions/question.py": "a question imports the computation and tables of its own folder on first use",
     "holotrace/figures.py": "figures load plotly, so each is imported on first use; its module is in a lower layer",

@@ -9,9 +9,9 @@ from holotrace.questions.result_columns import GROUPS, ResultColumn
 _BEGINNING = """\
 # Columns of results
 
-A column name means the same in every result, table, CSV or JSON file, and SQL view. Times are whole nanoseconds; points in time count
-from the Unix epoch, in UTC. A column may be null unless its meaning says otherwise. The page of each
-analysis lists its tables.
+A column name has the same meaning in all results, tables, CSV and JSON files, and SQL views. Times are whole
+nanoseconds; points in time count from the Unix epoch, in UTC. A column may be null unless its meaning says otherwise.
+The page of each analysis lists its tables.
 
 - A name ends with its unit: `_ns`, `_fraction` (0 to 1), `_bytes`, `_bytes_per_s`, `_count`.
 - `duration_ns` is the duration of one event, `total_ns` a sum over several events, and `self_ns` the time outside nested events.

@@ -41,7 +41,7 @@ def figures_stub() -> str:
 
 
 def _names(question: Analysis) -> tuple[str, str]:
-    """Return the name of the first class that the question's function returns, and the name of the function."""
+    """Return two names: the (first) class that the question's function returns, and the function itself."""
     result = get_type_hints(question.compute)["return"]
     return next(iter(get_args(result)), result).__name__, question.name
 

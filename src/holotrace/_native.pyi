@@ -106,7 +106,7 @@ class EditedCopy:
         """Return the next piece of the text before the bracket that closes the events; None at the end of this text."""
 
     def rest(self) -> bytes | None:
-        """Return the next piece of the text from the bracket that closes the events on; None at the end of the file."""
+        """Return the next piece of the text after the events, closing bracket included; None at the end of the file."""
 
 @final
 class GzipWriter:
@@ -375,5 +375,5 @@ def sums_by_name(
 ) -> tuple[npt.NDArray[np.uint8], _Nodes, _Numbers, _Numbers, _Numbers, _Numbers]:
     """Return each kind and name, the count and sum of all its rows, and the count and sum of its marked rows.
 
-    Row i is marked if `is_marked[mark[i]]`; -1 means no mark. Negative values count as 0.
+    Row i is marked if `mark[i]` is not -1 and `is_marked[mark[i]]` is true. Negative values count as 0.
     """

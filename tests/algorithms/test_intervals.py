@@ -1,4 +1,4 @@
-"""Functions on half-open intervals return the same as sets of whole nanoseconds."""
+"""Functions on half-open intervals give the same results as operations on sets of whole nanoseconds."""
 
 from __future__ import annotations
 

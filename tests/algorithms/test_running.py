@@ -40,7 +40,7 @@ def test_the_integral_counts_the_intervals_of_each_nanosecond(rows: list[tuple[i
 def test_excluded_intervals_do_not_count(
     rows: list[tuple[int, int, float]], others: list[tuple[int, int, float]]
 ) -> None:
-    """A nanosecond inside one of the `outside` intervals adds nothing to the integral."""
+    """The integral does not grow during the `outside` intervals."""
     starts, lengths = (np.array([row[column] for row in rows], np.int64) for column in (0, 1))
     outside, their_lengths = (np.array([row[column] for row in others], np.int64) for column in (0, 1))
     weights = np.array([row[2] for row in rows], np.float64)

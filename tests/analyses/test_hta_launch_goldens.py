@@ -1,6 +1,6 @@
 """Comparison of our launches, operators and sequences for real traces with HTA's, including deliberate differences.
 
-The docstring of test_hta_goldens.py describes the goldens and the events that they leave out.
+The docstring of test_hta_goldens.py describes HTA's results (the goldens) and what they leave out.
 """
 
 from __future__ import annotations

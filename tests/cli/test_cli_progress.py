@@ -58,7 +58,7 @@ def test_without_a_terminal_there_are_no_bars(capsys) -> None:
 
 
 def test_the_bar_counts_ranks() -> None:
-    """The bar advances with each finished rank; a second pass counts the ranks again."""
+    """The bar advances with each finished rank; a second pass over the ranks starts again at 0."""
     bars, stream = terminal()
     executor = CountingExecutor(IN_PROCESS, bars, 2)
     with bars:

@@ -50,7 +50,7 @@ def grow(path: Path, size: int) -> None:
 
 
 def test_bytes_of_plain_json_count_less_than_compressed_ones(tmp_path) -> None:
-    """Three plain files of 20 MB need no workers, because 16 bytes of plain JSON count as one compressed byte."""
+    """Three plain files of 20 MB need no workers, because 16 bytes of plain JSON count as one byte of gzip."""
     for rank in range(3):
         (tmp_path / f"rank{rank}.json").write_text('{"traceEvents": []}')
     trace = open_trace(tmp_path)

@@ -45,7 +45,7 @@ def printed(*arguments: object) -> str:
 @pytest.mark.slow
 @each_command(["summary", "check", "runs", *(analysis.command for analysis in ANALYSES)])
 def test_a_pipe_gets_complete_lines(command, job, monkeypatch) -> None:
-    """On a pipe, COLUMNS has no effect, lines have no trailing spaces, and only the first two lines may contain shortened names."""
+    """Piped output ignores COLUMNS and has no trailing spaces; only its first two lines may contain shortened names."""
     outputs = set()
     for width in WIDTHS:
         monkeypatch.setenv("COLUMNS", width)

@@ -31,7 +31,7 @@ from holotrace.store.trace import RankTrace
 
 
 def everything(rank_trace: RankTrace, *, mark: Path, deadly_rank: int) -> npt.NDArray[np.bool_]:
-    """Select all events; the first worker that opens `deadly_rank` kills itself."""
+    """Select all events; the first worker that processes the rank `deadly_rank` kills itself instead."""
     if rank_trace.rank == deadly_rank and not mark.exists():
         mark.touch()
         os.kill(os.getpid(), signal.SIGKILL)

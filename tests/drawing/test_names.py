@@ -129,7 +129,7 @@ def test_short_names_are_unique(names: list[str]) -> None:
 
 
 def test_many_names_that_look_alike_are_numbered() -> None:
-    """If over MOST_COMPARED names are similar, they are numbered, because comparing their parts takes too long."""
+    """More than MOST_COMPARED similar names are numbered, because comparing their words would take too long."""
     names = [f"kernel<{'int, ' * 50}{number:04}>(int)" for number in range(MOST_COMPARED + 1)]
     first = f"kernel<{'int, ' * 14}in…"
     assert list(short_names(names).values())[:3] == [first, f"{first[:77]} #2", f"{first[:77]} #3"]

@@ -276,7 +276,7 @@ def test_an_edited_copy_keeps_marks_and_drops_events(tmp_path, ending) -> None:
 
 @pytest.mark.parametrize("events", ["", EVENT])
 def test_an_edited_copy_may_have_no_events_or_only_new_ones(tmp_path, events) -> None:
-    """If no event is kept, the list of the copy does not begin with a comma."""
+    """If no event is kept, the event list of the copy does not begin with a comma."""
     rank_trace = opened(file_of(tmp_path, f'{{"traceEvents":[{events}]}}'))
     for added in ([], [MARK]):
         edited(rank_trace, tmp_path / "out.json", edits(LEFT_OUT), added, overwrite=True)
@@ -369,7 +369,10 @@ def test_args_are_added_in_every_layout(tmp_path, args, expected) -> None:
 
 
 def test_numbers_replace_the_names_of_complete_events(tmp_path) -> None:
-    """A complete event whose name becomes a number loses its args and extra spaces; an instant event is unchanged."""
+    """A number replaces the name of each complete event; an instant event is unchanged.
+
+    The complete events also lose the contents of their args, and the spaces between their fields.
+    """
     instant = EVENT.replace('"X"', '"i"')
     text = f'[{EVENT}, {{ "name": "a\\"b", "ph" : "X" , "ts": 1,"dur":2,"pid":0,"tid":[0, 1] }}, {instant}]'
     edited(opened(file_of(tmp_path, text)), tmp_path / "out.json", edits(*((NUMBERED, n) for n in (5, 6, 7))))

@@ -55,7 +55,7 @@ def test_long_sequences_are_marked_with_their_beginning(tmp_path) -> None:
 
 
 def test_only_the_most_frequent_are_marked_and_others_shortened(source, tmp_path) -> None:
-    """With `top_count=1`, numbers replace the names of unmarked events; the profiler span's args list the names."""
+    """With `top_count=1`, numbers replace names of unmarked events; the profiler span's args map numbers to names."""
     rows = copied(source, tmp_path / "copy.json", top_count=1)
 
     *rows, span = rows
@@ -67,7 +67,7 @@ def test_only_the_most_frequent_are_marked_and_others_shortened(source, tmp_path
 
 
 def test_a_span_of_the_profiler_explains_the_numbers(tmp_path) -> None:
-    """The copy has numbers instead of event names; the args of the file's profiler span map the numbers to the names."""
+    """The copy has numbers instead of event names; the args of the file's profiler span map the numbers to names."""
     builder = TraceBuilder().operator("other", start_us=0, duration_us=10)
     builder.event(ph="X", cat="Trace", name="PyTorch Profiler (0)", pid="Spans", tid="PyTorch Profiler", ts=0, dur=50)
     (source,) = builder.write(tmp_path / "job")
@@ -89,7 +89,7 @@ def test_a_copy_is_skipped_when_the_folder_is_opened(source) -> None:
 
 
 def test_copies_get_unused_names(tmp_path) -> None:
-    """The second copy's name has a number; a copy of a zstd file is a gzip file."""
+    """If a copy already exists, the next copy gets a number; a zstd file is copied to a gzip file."""
     assert free_overlaid_path("a/rank0.json.gz", tmp_path) == tmp_path / "overlaid_rank0.json.gz"
     (tmp_path / "overlaid_rank0.json.gz").touch()
     assert free_overlaid_path("a/rank0.json.gz", tmp_path) == tmp_path / "overlaid_2_rank0.json.gz"

@@ -29,10 +29,9 @@ NPU = {"ph": "M", "name": "process_name", "pid": 800, "tid": 0, "args": {"name":
     ],
 )
 def test_the_writer_of_a_file(tmp_path: Path, document: Any, writer: str) -> None:
-    """A file counts as PyTorch's if it has no events, or has one of PyTorch's keys, categories or operators.
+    """A file is attributed to PyTorch if it has no events, or has one of PyTorch's keys, categories or operators.
 
-    But a file that has none of these keys and has a process named `Ascend Hardware` counts as a file of Ascend's
-    profiler.
+    But a file that has none of these keys and has a process named `Ascend Hardware` is attributed to Ascend's profiler.
     """
     path = tmp_path / "trace.json"
     path.write_text(json.dumps(document), encoding="utf-8")

@@ -355,7 +355,7 @@ def test_two_jobs_that_start_at_once_do_not_mix(tmp_path, monkeypatch) -> None:
     write = write_store._write
 
     def write_late(*arguments: object, **options: object) -> object:
-        """Run the other job completely, then write."""
+        """Let the other job write all its ranks before this job writes."""
         monkeypatch.setattr(write_store, "_write", write)
         holotrace.write_store(holotrace.open_trace(tmp_path / "first"), store)
         return write(*arguments, **options)

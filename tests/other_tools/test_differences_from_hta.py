@@ -39,7 +39,7 @@ class Htas:
         return pd.read_csv(path, index_col=0)
 
     def json(self, call: str) -> Any:
-        """Return what HTA returned for a call, if that is not a table."""
+        """Return HTA's result for a call that does not return a table."""
         return json.loads((self._folder / f"{call}.json").read_text(encoding="utf-8"))
 
     def failure(self, call: str) -> str:

@@ -99,7 +99,7 @@ def test_every_declared_column_is_used(answers: list[tuple[Any, tuple[View, ...]
 
 @pytest.mark.slow
 def test_headings_of_printed_times_are_words(answers: list[tuple[Any, tuple[View, ...]]]) -> None:
-    """Headings of times are words such as `host, backward`, without a unit, because the values have units."""
+    """Headings of time columns, such as `host, backward`, contain no unit, because each value has its own unit."""
     printed = {name for result, views in answers for view in views for name in view.table(result).columns}
     assert not [name for name in printed if unit_of(name) == "ns" and "ns" in heading_of(name).split()]
 

@@ -84,7 +84,7 @@ def _s3_user(session, endpoint: str) -> tuple[str, str]:
 
 @contextmanager
 def _s3_stranger(environment: dict[str, str]) -> Iterator[dict[str, str]]:
-    """Make moto check signatures inside the block only, because this check also rejects valid list requests."""
+    """Make moto check signatures only in the `with` block, because the check also rejects valid list requests."""
     switch = f"{environment['S3_ENDPOINT']}/moto-api/reset-auth"
     _request(switch, "POST", b"0")
     try:
@@ -95,7 +95,7 @@ def _s3_stranger(environment: dict[str, str]) -> Iterator[dict[str, str]]:
 
 @contextmanager
 def gcs(folder: Path) -> Iterator[Store]:
-    """Start fake-gcs-server, which does not check credentials; only an attempt to log in as an unknown user fails."""
+    """Start fake-gcs-server, which checks no credentials; only the login of an unknown service account fails."""
     port = free_port()
     endpoint = f"http://{HERE}:{port}"
     command = [installed("fake-gcs-server"), "-scheme", "http", "-host", HERE, "-port", str(port)]

@@ -128,7 +128,7 @@ def test_processes_write_one_job_at_once(store) -> None:
 
 
 def test_processes_that_write_the_same_ranks_do_not_mix(store) -> None:
-    """If two processes write the same ranks, one may be refused, but all files of a rank come from one process."""
+    """Of two processes that write the same ranks, one may be refused; all files of a rank come from one process."""
     counts = race(2, 2, same=True, address=f"{store.root}/race-same{{folder}}/job.store")
     assert counts["written: True"] + counts["written: refused"] == 4, counts
     assert not failed(counts), counts

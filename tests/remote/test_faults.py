@@ -18,7 +18,10 @@ from remote.stores import Store
 pytestmark = pytest.mark.stores
 
 _SERVER_OF = {"s3": "s3", "gcs": "gcs", "azure": "azure", "webhdfs": "hdfs"}
-"""Stores that can be reached through a proxy; HDFS cannot, because its NameNode sends clients to the DataNode."""
+"""The server of each store that can be reached through a proxy.
+
+The store `hdfs` is missing, because the NameNode sends its clients directly to the DataNode.
+"""
 
 _SOME = 2_000_000
 """The server sends this many bytes before the fault: more than `peek` reads, but less than the whole file."""

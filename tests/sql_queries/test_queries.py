@@ -1,4 +1,4 @@
-"""The queries on the SQL docs page return the results of the analyses, or the content of a made-up trace."""
+"""The queries on the SQL docs page return the same as the analyses or, for made-up traces, the expected rows."""
 
 from __future__ import annotations
 

@@ -82,7 +82,7 @@ def entries_in(folder: Path) -> list[Path]:
 
 @pytest.fixture
 def exact_clock(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Trust even fresh time stamps, because a test cannot set a file's ctime back."""
+    """Trust even recent time stamps, because a test cannot make a file's ctime older."""
     monkeypatch.setattr(cache_entry, "_TIMESTAMP_RESOLUTION_NS", 0)
 
 
@@ -636,7 +636,7 @@ def test_columns_are_read_when_requested(write_trace: WriteTrace, open_file: Ope
 
 
 def test_a_folder_named_like_a_pattern_works(write_trace: WriteTrace, tmp_path: Path) -> None:
-    """A cache folder named `run [1]*` is not taken for a pattern: the second time, its entry is found."""
+    """The name of a cache folder is not a pattern: the second read finds the entry in the folder `run [1]*`."""
     path = write_trace("a.json", ["gemm"])
     reader = CountingReader()
     for _ in range(2):

@@ -147,7 +147,7 @@ def test_the_plan_of_an_analysis_takes_its_options(entry: Analysis) -> None:
 
 
 ONLY_FOR_HTA = "by_durations"
-"""An option for HTA's definition of waiting, which HTA's interface uses and `holotrace.stragglers` does not offer."""
+"""An option that selects HTA's definition of waiting; only HTA's interface uses it, and `stragglers` lacks it."""
 
 
 def test_the_docstring_example_works() -> None:

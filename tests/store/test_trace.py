@@ -125,7 +125,10 @@ def test_a_selection_filters_events_alone(rank_trace: RankTrace) -> None:
 
 
 def test_selections_add_up(rank_trace: RankTrace) -> None:
-    """Several selections, in any order, keep the events that all of them select; each is evaluated on all events."""
+    """Several selections, in any order, keep the events that all of them select.
+
+    Each selection is evaluated on all events, not only on those that the others keep.
+    """
     gemm, late = functools.partial(is_named, "gemm"), is_late
     for first, second in ((gemm, late), (late, gemm)):
         selected = rank_trace.where(first).where(second)

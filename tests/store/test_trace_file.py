@@ -72,7 +72,7 @@ def test_events_have_the_requested_kinds_and_names(
 
 
 def test_unknown_columns_need_no_file(open_file: OpenFile, tmp_path: Path) -> None:
-    """An unknown name raises an error before a file is opened."""
+    """An unknown column name raises an error before the file is opened."""
     with pytest.raises(InvalidOptionError, match="no column 'dur'"):
         open_file(tmp_path / "missing.json").table("events", ["dur"])
 

@@ -76,7 +76,7 @@ def test_calls_of_a_thread_do_not_overlap(plan):
 
 
 def test_collectives_end_on_all_ranks_at_once(plan):
-    """In true time, a collective ends on all members one transfer time after the last arrival."""
+    """A collective ends on all members at the same true time: one transfer time after the last member arrives."""
     for collective in plan.collectives:
         parts = [
             planned

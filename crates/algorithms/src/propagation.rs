@@ -1,14 +1,14 @@
-//! Distributes integer amounts over a graph: nodes pass them on in given proportions until they reach final targets. No
-//! unit is lost to rounding.
+//! Distributes integer amounts over a graph: nodes pass them on in given proportions until they reach final targets.
+//! Rounding does not change the sum of the amounts.
 
 use std::collections::HashMap;
 
 use crate::error::{check_lengths, AlgorithmError};
 
-/// The proportions in which each node passes on what it receives.
+/// The proportions in which each node divides the amounts it receives among its targets.
 ///
-/// Rows `first[i]..first[i + 1]` belong to node `i`, which passes an amount on to each `target` in proportion to the
-/// `weight`. A `target` of 0 or more is a node with a number below `i`; a negative `target` stands for the final target
+/// Rows `first[i]..first[i + 1]` belong to node `i`. The node divides what it receives among the `target`s of its rows,
+/// in proportion to their `weight`s. A `target` of 0 or more is a node with a number below `i`; a negative `target` stands for the final target
 /// `-1 - target`. A node without positive weights keeps the amounts that it receives.
 #[derive(Debug, Clone, Copy)]
 pub struct Shares<'a> {
@@ -22,8 +22,8 @@ pub struct Shares<'a> {
 pub struct Arrived {
     /// The label that each amount had in the call of [`Shares::pass_on`].
     pub label: Vec<i64>,
-    /// Where each amount ended up. A negative number `t` stands for the final target `-1 - t`. Any other number is a
-    /// node, which kept the amount because it has no positive weights.
+    /// The node or final target at which each amount ended up. A negative number `t` stands for the final target
+    /// `-1 - t`. Any other number is a node, which kept the amount because it has no positive weights.
     pub target: Vec<i64>,
     /// Each amount.
     pub amount: Vec<i64>,

@@ -1,4 +1,4 @@
-//! Statistics of values, grouped by a number.
+//! Statistics of values in groups; all rows of a group have the same number.
 
 use crate::error::{check_lengths, check_row_count, AlgorithmError};
 

@@ -45,7 +45,8 @@ pub struct ArrowChecksums {
     pub columns: Vec<u64>,
 }
 
-/// The checksums of an Arrow IPC file: of its structure, and of the columns whose number `is_wanted` accepts.
+/// Return the checksums of an Arrow IPC file: one of its structure, and one of each column whose number `is_wanted`
+/// accepts.
 ///
 /// # Errors
 ///

@@ -1,4 +1,4 @@
-//! Bindings of `checksums`, with the GIL released; `_native.pyi` documents the functions.
+//! Bindings of the crate `checksums`; they release the GIL, and `_native.pyi` documents them.
 
 use std::path::PathBuf;
 

@@ -146,8 +146,8 @@ impl EditedCopy {
         }
     }
 
-    /// The next piece of the text after the events, which begins with the bracket that closes their list; `None` at the
-    /// end of the file.
+    /// The next piece of the text after the events; `None` at the end of the file. This text begins with the bracket
+    /// that closes the list of events.
     ///
     /// # Errors
     ///

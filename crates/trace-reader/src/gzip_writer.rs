@@ -16,7 +16,7 @@ impl Default for GzipWriter {
 }
 
 impl GzipWriter {
-    /// Compress the next `piece` of the text; returns the compressed bytes that are ready so far.
+    /// Compress the next `piece` of the text, and return the compressed bytes that are ready so far.
     ///
     /// # Errors
     ///
@@ -26,7 +26,7 @@ impl GzipWriter {
         Ok(std::mem::take(self.0.get_mut()))
     }
 
-    /// End the stream; returns its last bytes.
+    /// End the stream and return its last bytes.
     ///
     /// # Errors
     ///

@@ -179,7 +179,7 @@ impl Health {
         self.add_loss(fault, offset, text, Lost::default());
     }
 
-    /// Count a finding and its loss; the damaged `text` begins at `offset`.
+    /// Count a finding about `text`, which begins at `offset`, and add up the data that was `lost`.
     pub(crate) fn add_loss(&mut self, fault: Fault, offset: u64, text: &[u8], lost: Lost) {
         let finding = self.entry(fault);
         finding.count += 1;

@@ -1,5 +1,5 @@
-//! Places the events of one rank in a timeline of several ranks: times are converted to the timeline's clock, and the
-//! pids and ids of different ranks differ.
+//! Places the events of one rank in a timeline of several ranks: converts times to the timeline's clock, and
+//! changes pids and ids so that they differ between ranks.
 
 use std::collections::HashMap;
 use std::io::Write;
@@ -200,7 +200,7 @@ impl Placing {
     }
 }
 
-/// The new value of an id or a time of an event.
+/// The new value of an event's id or time.
 enum New<'a> {
     Whole(i64),
     /// A time, written in microseconds.

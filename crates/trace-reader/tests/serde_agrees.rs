@@ -68,7 +68,7 @@ fn damage() -> impl Strategy<Value = (prop::sample::Index, prop::sample::Index, 
     (any::<prop::sample::Index>(), any::<prop::sample::Index>(), inserted)
 }
 
-/// The text of an event with keys in any order, any number of times, and values of any type.
+/// The text of an event whose keys come in any order, may be missing or repeated, and have values of any type.
 fn odd_event() -> impl Strategy<Value = String> {
     let key = prop::sample::select(vec![
         "ph", "cat", "name", "pid", "tid", "ts", "dur", "id", "s", "bp", "args", "args", "ph", "new",

@@ -75,7 +75,7 @@ def test_the_comparison_by_short_names_equals_htas(diff_pair, goldens, device) -
 
 @pytest.mark.parametrize("device", ["cpu", "gpu", "all"])
 def test_the_names_by_change_equal_htas(diff_pair, goldens, device) -> None:
-    """The five lists of names by change equal HTA's."""
+    """The five lists of names, one for each kind of change, equal HTA's lists."""
     traces = tuple(trace.where(launched) for trace in diff_pair)
     ours = names_by_change(comparison_frame(traces, ([1009], [1009]), LABELS, device, use_short_name=False), LABELS)
     (path,) = (goldens / "hta" / "_misc").glob(f"ops_diff.diff.{device.upper()}.json*")

@@ -168,9 +168,9 @@ def distinct_times(*times: Int64Array) -> Int64Array:
 
 
 def _pieces(first: Intervals, second: Intervals) -> tuple[Int64Array, Int64Array, Int64Array, Int64Array]:
-    """Cut the time into pieces at each start and end; return each piece's start, its end, and its row in each set.
+    """Cut the time at each interval's start and end; return each piece's start and end, and its interval in each set.
 
-    The row in a set is the row of the interval that covers the piece, or -1 if no interval does.
+    The interval that covers a piece is given by its row in the set; the row is -1 if no interval covers the piece.
     """
     moments = distinct_times(*first, *second)
     starts, ends = moments[:-1], moments[1:]

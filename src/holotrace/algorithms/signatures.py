@@ -57,7 +57,7 @@ _Item: TypeAlias = "str | _Group"
 
 @dataclass
 class _OpenGroups:
-    """The open groups around a position in the name.
+    """The groups whose closing bracket has not been read yet, outermost first.
 
     certain  the index in `groups` of each group that `(`, `[` or `{` opened; a group that `<` opened is uncertain,
              because a `<` may be a comparison

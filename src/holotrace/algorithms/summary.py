@@ -45,7 +45,7 @@ def summary(values: pl.DataFrame, *, by: Sequence[str], value: str) -> pl.DataFr
 
 @dataclass(frozen=True, eq=False)
 class SummaryByNumber(EqualByContent):
-    """Statistics of values grouped by a number, without quartiles; groups are in order of first occurrence."""
+    """Statistics, but no quartiles, of the values of each number; the numbers are in order of first occurrence."""
 
     number: npt.NDArray[np.uint32]
     count: npt.NDArray[np.int64]

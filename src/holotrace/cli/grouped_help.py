@@ -10,7 +10,7 @@ from typer.core import TyperCommand
 TRACES = "Which traces"
 WORK = "How to process ranks"
 OUTPUT = "What to print and write"
-"""Headings for shared options; `rich_help_panel` is the heading of an option."""
+"""Headings in `--help` for options that several commands share; an option sets its heading as `rich_help_panel`."""
 
 _OTHERS = "Options"
 _HEADINGS = (_OTHERS, TRACES, OUTPUT, WORK)

@@ -36,7 +36,7 @@ from holotrace.store.trace import RankTrace
 
 @dataclass(frozen=True)
 class Attribution:
-    """Returns holotrace's own numbers. The class has no fields, so instances can be pickled, and all are equal."""
+    """Returns holotrace's own numbers. The class has no fields, so all instances are equal and can be pickled."""
 
     # The host: how calls nest, and which work they cause
 
@@ -107,7 +107,7 @@ class Attribution:
     # Steps
 
     def check_annotation(self, annotation: str | None) -> None:
-        """Raise an error if this annotation cannot be used in place of steps; holotrace accepts any annotation."""
+        """Raise an error if steps cannot be defined by this annotation; never raised here, only in subclasses."""
 
     def step_windows(self, rank_trace: RankTrace, annotation: str | None = None) -> pl.DataFrame:
         """Return window, start_ns and end_ns of each step, extended to the end of its device work; in time order."""

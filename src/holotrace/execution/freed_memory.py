@@ -29,8 +29,8 @@ def keep_freed_memory() -> None:
     With these settings, Polars' allocator keeps freed memory for 10 s, even the memory of columns larger than 8 MB. All
     threads share its two arenas, so each thread can reuse memory that another has freed. With jemalloc's default of four
     arenas per core, `holotrace summary` needed 8 % more memory on the same trace. The C library, which NumPy and our
-    native code use, keeps up to 1 GiB; this saves workers 6 % of the CPU time of `wait_causes`. The user's settings
-    take precedence.
+    native code use, keeps up to 1 GiB; this saves workers 6 % of the CPU time of `wait_causes`. Settings that the
+    user made in environment variables take precedence over these settings.
 
     Options: https://jemalloc.net/jemalloc.3.html#opt.dirty_decay_ms, https://man7.org/linux/man-pages/man3/mallopt.3.html
     """

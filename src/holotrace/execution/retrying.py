@@ -20,8 +20,8 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 _MOST_LOSSES = 3
-"""A call fails after this many workers were lost while they ran it. In its last try, the call runs alone, so no other
-call can have caused the last loss."""
+"""A call fails after this many workers were lost while they ran it. In the last try, the call runs alone:
+if its worker is lost, too, no other call can be the cause."""
 
 
 class Pool(Protocol):
@@ -73,7 +73,8 @@ class RetryingExecutor(Executor):
         self._is_closing = False
         self._is_terminated = False
         self._inbox: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()
-        self._thread = threading.Thread(target=self._serve, daemon=True)  # only this thread uses the pool and its calls
+        # only this thread uses `_pool`, `_waiting` and `_sent`
+        self._thread = threading.Thread(target=self._serve, daemon=True)
         self._thread.start()
 
     def submit(self, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Future[T]:

@@ -29,7 +29,7 @@ LONGEST_LABEL = 1_000
 def overlaid_name(source: str, copy: int = 1) -> str:
     """Return the name of a copy: `overlaid_<name>`, then `overlaid_2_<name>` and so on.
 
-    `open_trace` skips these names in a folder. A copy of a zstd file is compressed with gzip.
+    When `open_trace` opens a folder, it skips files with such names. A copy of a zstd file is compressed with gzip.
     """
     name = name_of(source)
     stem = next((f"{name.removesuffix(ending)}.gz" for ending in _ZSTD_ENDINGS if name.endswith(ending)), name)
@@ -116,7 +116,7 @@ def _shortened(rank_trace: RankTrace, edits: Edits, spans: pl.Series, names: pl.
 
 
 def _label(row: dict[str, Any]) -> str:
-    """Return a pattern, shortened if it is long, because every marked event contains it."""
+    """Return the row's pattern, shortened if it is long, because every marked event repeats it."""
     pattern: str = row["pattern"]
     if len(pattern) <= LONGEST_LABEL:
         return pattern

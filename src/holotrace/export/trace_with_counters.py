@@ -26,8 +26,8 @@ def write_traces_with_counters(
     """Copy each rank's file and add queue lengths and bandwidths as counters, which Perfetto draws as curves.
 
     Args:
-        trace: the job. If it has a selection of events, the counters are computed from this selection, but the copies
-            contain all events.
+        trace: the job. If only some of its events are selected, the counters are computed from these events, but the
+            copies contain all events.
         folder: where to write; by default, next to each file.
         kinds: which counters to add.
         suffix: inserted before `.json` in the name of each copy.

@@ -320,7 +320,7 @@ def _recognised(what: str) -> str:
 
 
 def _other_format(path: str) -> str:
-    """Return the format that the file name indicates; empty if the file may be a trace."""
+    """Return what kind of file the name indicates; an empty text if the name may belong to a trace."""
     derived = [what for pattern, what in _DERIVED_FILES.items() if pattern.search(name_of(path))]
     return derived[0] if derived else _OTHER_FORMATS.get(located(path).suffix.lower(), "")
 

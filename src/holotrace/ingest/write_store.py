@@ -131,7 +131,7 @@ def _expect_room(store: Location) -> None:
     """
     if is_store(store):
         return
-    # Check again, because another run may have created the store since.
+    # Check again, because another process may have created the store in the meantime.
     if store.exists() and not (store.is_dir() and (is_begun(store) or is_store(store))):
         message = f"{store} already exists and is not a holotrace store; name a new folder"
         raise InvalidOptionError(message)

@@ -89,7 +89,7 @@ class RemoteStream:
 
 @contextmanager
 def native_source(address: Address, *, ahead: bool = True) -> Iterator[Path | RemoteStream]:
-    """Yield a file in a form that the native module accepts: a path, or a stream that is released afterwards."""
+    """Yield a file in a form that the native module accepts: a path, or a stream that is released at the end."""
     location = located(address)
     if not isinstance(location, RemotePath):
         yield location

@@ -1,7 +1,8 @@
 """Secrets in URLs: signatures of SAS and presigned URLs, and user names with passwords.
 
-Messages, reports, pages and names of cache entries contain URLs without secrets. The process remembers each secret. It
-can therefore open a location, and all paths below it, even if a caller gives only the URL without the secret.
+Messages, reports, pages and names of cache entries contain URLs without secrets. The process keeps each secret in
+memory. It can therefore open a location, and all paths below it, even if a caller gives only the URL without the
+secret.
 """
 
 from __future__ import annotations

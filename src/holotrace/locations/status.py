@@ -52,7 +52,7 @@ def status_of(location: Path | _RemoteFile) -> Status:
 
     Raises:
         FileNotFoundError: the file does not exist.
-        OSError: the status cannot be read; an UnreachableError for URLs.
+        OSError: the status cannot be read; for a URL, the error is an UnreachableError.
     """
     if not isinstance(location, Path):
         return remote_status(location.info())

@@ -211,7 +211,7 @@ TIMES = (
 """The times and the duration of one event or window."""
 
 TOTALS = (
-    _length("total_ns", "summed durations; events that overlap count in full", "total"),
+    _length("total_ns", "sum of the durations; time in which events overlap counts once per event", "total"),
     _length("self_ns", "part of total_ns not covered by shorter events on the same thread or stream", "self"),
     _mean("mean_ns", "mean duration", "mean"),
     _mean("std_ns", "sample standard deviation of the durations; 0 for a single event", "std. dev."),
@@ -289,7 +289,11 @@ BUSY_AND_IDLE = (
         "share of the idle time that passed before the host launched the next work",
         "for the host",
     ),
-    _fraction("kernel_wait_fraction", "share of the idle time spent in usual launch delays", "for the kernel's start"),
+    _fraction(
+        "kernel_wait_fraction",
+        "share of the idle time in which launched work took the usual time to start",
+        "for the kernel's start",
+    ),
     _fraction(
         "other_fraction",
         "share of the idle time that is due neither to the host nor to usual launch delays",
@@ -372,7 +376,7 @@ DEVICE_USE = (
     ),
     _fraction(
         "tensor_core_least_fraction",
-        "name of tensor_core_fraction in printed tables if it is unknown which cores some kernels use",
+        "printed tables show tensor_core_fraction under this name if it is unknown which cores some kernels use",
         "on tensor cores, at least",
     ),
     _fraction(
@@ -402,7 +406,7 @@ DEVICE_USE = (
     _fraction("tensor_core_self_fraction", "tensor_core_self_ns / device_self_ns, a lower bound", "on tensor cores"),
     _fraction(
         "tensor_core_self_least_fraction",
-        "name of tensor_core_self_fraction in printed tables if it is unknown which cores some kernels use",
+        "printed tables show tensor_core_self_fraction under this name if it is unknown which cores some kernels use",
         "on tensor cores, at least",
     ),
     _fraction("tensor_core_unknown_total_fraction", "tensor_core_unknown_total_ns / device_total_ns"),
@@ -629,12 +633,12 @@ COLLECTIVES = (
     _fraction("time_fraction", "share of the summed durations of all calls", "of time"),
     _time(
         "valid_from_ns",
-        "start of the period to which the row applies, between two jumps of the clock; null if the clock never jumps",
+        "start of the row's period (one row for each period between jumps of a clock); null if the clock never jumps",
         "from",
     ),
     _time(
         "valid_to_ns",
-        "end of the period to which the row applies, between two jumps of the clock; null if the clock never jumps",
+        "end of the row's period (one row for each period between jumps of a clock); null if the clock never jumps",
         "to",
     ),
     _time("offset_at_ns", "time on this clock at which offset_ns applies", "at"),
@@ -654,8 +658,8 @@ COLLECTIVES = (
     _mean("peer_transfer_ns", "median transfer time of other hosts, links or groups", "transfer of peers"),
     _number(
         "slowdown",
-        "transfer time divided by the transfer time of other hosts, links, groups or pairs; in rows of steps, "
-        "the step's duration divided by its ideal duration",
+        "for a host, link, group or pair: its transfer time divided by that of its peers; for a step: its duration "
+        "divided by its ideal duration",
     ),
     _flag("is_slow", "whether the slowdown stands out among the peers; null with fewer than 3 transfers", "slow"),
     _text("axis", "axis of parallelism: pp, tp, cp, ep, fsdp, dp, world, or unknown"),
@@ -879,8 +883,12 @@ SOURCE_LINES = (
     _text("file", "path of the user's source file, relative to its folder in `sys.path`; null if unknown"),
     ResultColumn("line", "int64", "first line of the function; for a generator, the line at which it resumed"),
     _text("function", "function of the user's code"),
-    _text("callee", "operator, function or module that the line called directly; null for the line itself", "called"),
-    _text("callees", "the three callees of the line, functions or operators, that take the most time", "called"),
+    _text(
+        "callee",
+        "operator, function or module that the line called directly; null for time in the line itself",
+        "called",
+    ),
+    _text("callees", "the three functions or operators called by the line that take the most time", "called"),
     _length("host_python_ns", "part of host_self_ns outside operators, runtime calls and waits", "host in Python"),
     _length(
         "host_blocked_ns",
@@ -1131,10 +1139,12 @@ INFERENCE = (
 TRUST = (
     _length("recorded_ns", "time from the first to the last event of the rank", "recorded"),
     _length("doubtful_ns", "time in which the recording breaks a rule; null if unknown", "in doubt"),
-    _fraction("trusted_fraction", "share of recorded_ns in which no rule is broken", "trusted"),
+    _fraction("trusted_fraction", "share of recorded_ns in which the recording breaks no rule", "trusted"),
     _length("device_busy_ns", "time in which a device of the rank runs work", "device time"),
-    _length("doubtful_busy_ns", "part of device_busy_ns in which a rule is broken", "device time in doubt"),
-    _fraction("trusted_busy_fraction", "share of device_busy_ns in which no rule is broken", "of device time"),
+    _length("doubtful_busy_ns", "part of device_busy_ns in which the recording breaks a rule", "device time in doubt"),
+    _fraction(
+        "trusted_busy_fraction", "share of device_busy_ns in which the recording breaks no rule", "of device time"
+    ),
     _count("doubt_count", "broken rules", "doubts"),
     _count("case_count", "number of events or periods that break the rule", "cases"),
     _text("sentence", "what was found, and what it means", "doubt"),

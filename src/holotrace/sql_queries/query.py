@@ -70,9 +70,9 @@ def sql(
 
         holotrace.sql(trace, "SELECT name, sum(duration_ns) AS ns FROM kernels GROUP BY name ORDER BY ns DESC LIMIT 10")
 
-    docs/reference/schema.md lists the views and their columns. The views in the query are written into a temporary
-    folder, rank by rank. The query can read only files in this folder and in the trace's local stores, and cannot write
-    any files.
+    docs/reference/schema.md lists the views and their columns. The views that the query uses are written into a
+    temporary folder, rank by rank. The query can read only files in this folder and in the trace's local stores, and
+    cannot write any files.
 
     Args:
         trace: the ranks to query.

@@ -263,7 +263,7 @@ class StoredFile:
         """Check that the rank was not written again after it was opened.
 
         Raises:
-            UnreadableTraceError: the rank was written again.
+            UnreadableTraceError: the rank was written to the store again.
         """
         self.forget()
         self._open()

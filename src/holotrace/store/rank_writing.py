@@ -100,9 +100,9 @@ def _is_of_this_version(store: Location) -> bool:
 
 
 def is_begun(folder: Location) -> bool:
-    """Return whether the folder contains nothing except the manifest of a store and temporary files for writing it.
+    """Return whether the folder is empty, or a process has only begun to create a store in it.
 
-    If so, the folder is empty, or a process has only begun to create a store in it.
+    Such a folder contains at most the manifest of a store, and temporary files for writing the manifest.
     """
     return all(path.name.startswith(f".{STORE_MANIFEST}.") or path.name == STORE_MANIFEST for path in folder.iterdir())
 
@@ -224,7 +224,7 @@ def expect_source(store: Location, known: StoredRank, source: str) -> None:
     """Check that a stored rank was read from this file.
 
     Raises:
-        InvalidOptionError: the rank was read from another file.
+        InvalidOptionError: the rank was read from a file other than `source`.
     """
     if known.source != source:
         message = (

@@ -309,8 +309,8 @@ class RankTrace:
     def table(self, name: str, columns: Sequence[str] | None = None) -> pl.DataFrame:
         """Return columns of a table, with the types of `holotrace.schema`; None selects all columns.
 
-        Rows are in file order. Selections apply only to `events`. Other tables stay complete; to filter one, join it
-        with `events` by `event_index`.
+        Rows are in file order. Selections apply only to `events`. Other tables contain all their rows; to filter one,
+        join it with `events` by `event_index`.
 
         Raises:
             InvalidOptionError: the table or column does not exist.
@@ -381,7 +381,7 @@ class RankTrace:
         {<EventKind.KERNEL: 6>: 1}
         """
         selected = RankTrace(self.rank, self._file, (*self._selections, selection), self._capture_source)
-        selected._unselected = self.unselected  # keeps the facts already computed about all events
+        selected._unselected = self.unselected  # so that facts about all events are not computed again
         return selected
 
     def event_counts(self) -> dict[EventKind, int]:

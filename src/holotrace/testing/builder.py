@@ -77,7 +77,7 @@ class TraceBuilder:
         self._rank = 0
 
     def rank(self, number: int) -> TraceBuilder:
-        """Add this rank and make it the current rank, to which later calls without the option `rank` add their events.
+        """Add this rank and make it the current rank: later calls without the option `rank` add their events to it.
 
         >>> from holotrace.testing import TraceBuilder
         >>> builder = TraceBuilder().kernel("gemm", start_us=0, duration_us=5)

@@ -1,6 +1,6 @@
 """Simulate a job's collectives on many hosts with known clocks; the calls are already matched across ranks.
 
-Only calls are simulated, so a simulation of thousands of ranks takes only a second. A rank computes for a
+Only communication calls are simulated, so simulating thousands of ranks takes only a second. A rank computes for a
 random time before each operation that it calls. The kind of operation determines what its ranks wait for; `transfer`
 is a random time:
 
@@ -24,8 +24,8 @@ from holotrace.testing.job_plan import BEGIN_NS, HostClock
 Topology: TypeAlias = Literal["world", "grid", "chain"]
 """Which hosts communicate.
 
-`grid`: the hosts form a grid. The hosts of a row all-reduce, the hosts of a column reduce-scatter, neighbouring hosts
-send and receive, and all hosts take part in broadcasts and all-to-alls. `world`: as in `grid`, with an additional
+`grid`: the hosts form a grid. Each row of hosts performs all-reduces, each column performs reduce-scatters, neighbouring
+hosts send and receive, and all hosts take part in broadcasts and all-to-alls. `world`: as in `grid`, with an additional
 all-reduce among all hosts. `chain`: only pairs of neighbouring hosts communicate."""
 
 CALL_SCHEMA = {

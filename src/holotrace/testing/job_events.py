@@ -150,7 +150,7 @@ class RankFile:
         return {"External id": number, "Record function id": 0, "Ev Idx": number - 1}
 
     def _details(self, operator: str, call: PlannedCall) -> dict[str, Any]:
-        """Return the args of one of the operators of a call, except those that `_operator_args` returns."""
+        """Return the args of an operator of a call; `_operator_args` returns the args that every operator has."""
         if operator == "record_param_comms":
             (planned,) = call.works
             return {**self._collective_args(planned.work.collective, planned.sequence), "Rank": self._plan.rank}

@@ -2,8 +2,8 @@
 
 All times are true times, not the times that host clocks show. The host of each rank makes calls one after another, and
 launches work ahead of its device. Work begins when its stream is free, its dependencies have ended, and its launch has
-reached the device. A collective begins on each rank when the rank arrives. It ends on all ranks at the same time,
-`duration_ns` after the last arrival.
+reached the device. A collective begins on each rank as soon as that rank is ready for it. It ends on all ranks at the
+same time, `duration_ns` after it has begun on the last rank.
 """
 
 from __future__ import annotations

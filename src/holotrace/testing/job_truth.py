@@ -47,7 +47,7 @@ class StepTruth:
 
 @dataclass(frozen=True)
 class CollectiveTruth:
-    """One collective: the rank that arrived last, and the true end.
+    """A collective: its ranks, the rank that arrived last, and the true end time.
 
     The ranks of the group are consecutive, so the first and the last member define the group.
     """

@@ -102,7 +102,7 @@ def test_bounds_contain_the_truth_and_no_more_than_lines_allow(drawn) -> None:
 
 
 def extremes(times, knots):
-    """Return the largest and the smallest value at each knot, among all lines that fit the operations."""
+    """Return, for each knot, the largest and the smallest value of the lines that fit all operations."""
     upper = [(start1, end0 - start1) for _, end0, start1, _ in times]
     lower = [(end1, start0 - end1) for start0, _, _, end1 in times]
     lines = [

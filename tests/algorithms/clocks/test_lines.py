@@ -9,7 +9,7 @@ from holotrace.algorithms.clocks.lines import Readings, adjusted, clock_graph, r
 
 
 def readings_of(*operations, is_together=True):
-    """Return readings; each operation is {clock: time}."""
+    """Return the readings of all clocks; each operation maps the number of a clock to the time that it showed."""
     rows = [(number, clock, time) for number, times in enumerate(operations) for clock, time in sorted(times.items())]
     operation, clock, time = (np.array(column) for column in zip(*rows, strict=True))
     return Readings(operation, clock, time.astype(float), np.full(len(rows), is_together))

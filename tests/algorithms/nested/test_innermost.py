@@ -20,7 +20,7 @@ def arrays(pairs):
 
 
 def shortest(pairs, moment):
-    """Return the owner of a time by checking every interval."""
+    """Return the row of the shortest interval that covers a time, by checking every interval."""
     covering = [(end - start, -row) for row, (start, end) in enumerate(pairs) if start <= moment < end]
     return -min(covering)[1] if covering else NO_OWNER
 

@@ -59,7 +59,7 @@ def test_a_late_rank_makes_collectives_skew_bound() -> None:
     [(10, 3, "transfer-bound"), (300, 3, "mixed"), (900, 3, "skew-bound"), (900, 2, "inconclusive")],
 )
 def test_the_share_of_waiting_gives_the_verdict(late_us: float, count: int, verdict: str) -> None:
-    """The verdict changes if waiting takes 25 % or 75 % of the time; two collectives are too few for a verdict."""
+    """The verdict changes at 25 % and at 75 % of waiting time; two collectives are too few for a verdict."""
     assert collectives(one_host(count, late_us=late_us).build()).per_collective["verdict"].to_list() == [verdict]
 
 

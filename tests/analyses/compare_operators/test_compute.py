@@ -127,7 +127,7 @@ def test_data_loaders_of_different_kinds_are_one_range_and_compared_on_the_host(
 
 
 def test_recordings_of_different_length_compare_by_step() -> None:
-    """A trace with one step and a trace with three such steps are equal per step; `sides` gives the total of each."""
+    """A trace with one step and a trace with three such steps have equal times per step; `sides` gives the totals."""
     one = training(SINGLE, 20, "gemm", 10).build()
     three = training(SINGLE, 20, "gemm", 10, steps=3).build()
     result = compare_operators(one, three)

@@ -93,7 +93,7 @@ def test_the_answer_names_the_rank_and_what_binds_it() -> None:
 
 
 def test_the_answer_adds_up_the_modules_of_a_function() -> None:
-    """`sleep` takes 20 µs in each of three modules, so 60 µs in total, which is more than the 30 µs of `aten::mm`."""
+    """`sleep` takes 20 µs in each of three modules. The total, 60 µs, is more than the 30 µs of `aten::mm`."""
     builder = on_one_host(0, 1)
     for rank in (0, 1):
         builder.rank(rank).step(1, 0, 60 + 40 * rank, rank=rank)

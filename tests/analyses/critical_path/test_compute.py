@@ -372,7 +372,7 @@ def test_times_that_contradict_by_clock_noise_cut_the_path_and_are_counted() -> 
     result = critical_path(builder.build())
 
     assert path_of(builder)[-2:] == [("computation", "gemm", 8, 50), ("host_gap", "host gap", 50, 60)]
-    assert any("1 dependency would end before beginning" in finding for finding in result.findings)
+    assert any("1 dependency would lead backwards in time" in finding for finding in result.findings)
 
 
 def test_kernels_that_overlap_on_one_stream_run_at_once() -> None:

@@ -42,7 +42,7 @@ def test_the_ranks_are_those_of_the_evidence(result) -> None:
 
 @pytest.mark.slow
 def test_two_findings_of_one_rule_keep_their_own_ranks() -> None:
-    """For each finding about a recorded job, the mean of its costs over all ranks is at least its stake."""
+    """The `stake_ns` of each finding about a recorded job is at most the mean of its costs over all ranks."""
     known = holotrace.diagnosis(holotrace.open_trace(TRACES / "dlrm_8rank", cache=False))
     for details in finding_details(known):
         claimed = sum(cost for _, cost in details.ranks) / known.headline["rank_count"][0]

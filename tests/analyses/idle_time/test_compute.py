@@ -94,7 +94,7 @@ def test_work_launched_before_the_gap_waited_for_the_kernel_or_for_something_els
 
 
 def test_the_threshold_measures_the_wait_from_the_launch_on() -> None:
-    """A launch is 20 µs before the end of a 100 µs gap; 20 µs are below the threshold, so they are `kernel_wait`."""
+    """A gap takes 100 µs, but only the 20 µs after the launch are compared with the threshold: they are `kernel_wait`."""
     builder = (
         TraceBuilder()
         .kernel("a", start_us=0, duration_us=10, launch_us=-5)

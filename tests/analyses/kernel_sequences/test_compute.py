@@ -101,7 +101,7 @@ def test_another_thread_launches_for_itself() -> None:
 
 
 def test_all_kernels_of_a_graph_belong_to_its_launch() -> None:
-    """One hipGraphLaunch runs three kernels, which are one sequence of the operator around the launch."""
+    """One hipGraphLaunch runs three kernels, which form one sequence of the operator that contains the launch."""
     builder = TraceBuilder().operator("replay", start_us=0, duration_us=10)
     builder.kernel("a", start_us=20, duration_us=2, launch_us=1, launch_name="hipGraphLaunch", correlation=4, stream=0)
     for place, kernel in enumerate("bc"):

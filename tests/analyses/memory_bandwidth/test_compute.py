@@ -143,7 +143,7 @@ def test_nothing_copied_is_an_empty_table() -> None:
 
 
 def test_a_rank_without_work_is_a_finding() -> None:
-    """Rank 1 has only operators, and a finding says so."""
+    """Rank 1 has operators but no GPU work, and a finding reports this."""
     builder = two_copies().rank(1).operator("aten::mm", start_us=0, duration_us=1)
     assert [finding[:6] for finding in memory_bandwidth(builder.build()).findings] == ["rank 1"]
 

@@ -27,7 +27,7 @@ def arrow(builder: TraceBuilder, number: int, start_us: int, end_us: int) -> Tra
 
 
 def model() -> TraceBuilder:
-    """Return Net_0, which contains Linear_0 and Linear_1, each with an operator and a kernel, and the backward pass."""
+    """Return Net_0 with a backward pass; its layers Linear_0 and Linear_1 each run an operator and a kernel."""
     builder = module(module(module(TraceBuilder(), "Net_0", 0, 100), "Linear_0", 10, 30), "Linear_1", 50, 40)
     builder.operator("aten::mm", start_us=12, duration_us=20)
     builder.kernel("gemm", start_us=200, duration_us=7, launch_us=14)

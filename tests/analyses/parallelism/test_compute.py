@@ -346,7 +346,7 @@ def _grouped(rank: int, builder: TraceBuilder, left: list[int], name: str = "ate
 def test_rows_of_grouped_products_show_the_imbalance() -> None:
     """Ranks 0 and 1 compute 100 and 300 rows, which is 0.5 and 1.5 times the mean.
 
-    The product that computes a gradient of the weights is not counted.
+    The table leaves out the product that computes a gradient of the weights.
     """
     builder = TraceBuilder()
     _grouped(0, builder, [100, 16])

@@ -1,6 +1,7 @@
 """Tests of the lower bounds of operators recorded on an H100.
 
-Only operators whose data is in the cache run faster than their lower bound.
+The bounds assume that data comes from memory, so only operators whose data is in the cache run faster
+than their bound.
 """
 
 from __future__ import annotations

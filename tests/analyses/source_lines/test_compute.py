@@ -52,7 +52,7 @@ def rows(table, *columns: str) -> list[tuple]:
 def test_host_time_belongs_to_the_innermost_line() -> None:
     """`forward` takes 36 µs in the forward pass and 25 µs in the backward pass; `main` takes the other 169 µs.
 
-    `main` spends 66 of its 169 µs in calls that wait.
+    `main` waits for 66 of its 169 µs.
     """
     result = source_lines(training().build())
 

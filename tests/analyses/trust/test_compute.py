@@ -75,7 +75,7 @@ def test_the_verdict_counts_unknown_time() -> None:
 
 
 def test_complete_replays_leave_nothing_unknown() -> None:
-    """Two graphs of different sizes alternate, and no replay is incomplete, so no time is unknown."""
+    """Two graphs of different sizes alternate; all their replays are complete, so no doubt is reported."""
     trace = with_graphs(3, 2, 3, 2, 3, 2).build()
     assert trust(trace).doubts.is_empty()
     assert set(idle_time(trace).per_device["category"]) == {"host_wait", "kernel_wait", "other"}
@@ -95,7 +95,7 @@ def test_numbers_of_graphs_tell_graphs_apart() -> None:
 
 
 def test_a_chain_of_graphs_may_end_differently() -> None:
-    """The first and the last replay have fewer kernels but may belong to other graphs, so no doubt is reported."""
+    """The first and last replays have fewer kernels, but may be replays of other graphs, so they raise no doubt."""
     assert doubts(with_graphs(1, 3, 3, 3, 3, 2)) == []
 
 

@@ -77,7 +77,7 @@ def a_replay_loses_all_rows() -> tuple[str, Document]:
 
 
 def a_replay_loses_some_rows() -> tuple[str, Document]:
-    """Drop every other kernel of the third of six replays."""
+    """Drop every second kernel of the third of six replays."""
     document = recorded("generation-graphs")
     return "incomplete_graph_replays", without(document, replays(document)[2][::2])
 
@@ -225,7 +225,7 @@ def test_a_rank_is_shifted(tmp_path: Path, by_us: float, rule: str) -> None:
     ],
 )
 def test_a_rank_with_another_header(tmp_path: Path, header: dict[str, object], rule: str) -> None:
-    """A different driver, option or GPU breaks `different_software`; a different world size breaks `different_jobs`."""
+    """Another driver, option or GPU breaks the rule `different_software`; another world size, `different_jobs`."""
     ranks = [recorded("two_ranks-data_parallel", rank) for rank in (0, 1)]
     assert rules_of(tmp_path, ranks[0], {**ranks[1], **header}) == [rule]
 

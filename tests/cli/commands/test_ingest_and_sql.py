@@ -84,7 +84,7 @@ def test_commands_that_write(job, store, tmp_path) -> None:
 
 
 def test_sql_prints_a_table(job, store) -> None:
-    """`sql` prints all digits of numbers and does not change names; it prints the same for traces and their store."""
+    """`sql` prints all digits and unchanged names; the output is the same for traces and for a store made from them."""
     lines = run("sql", job, QUERY).splitlines()
     assert lines[0] == "4 rows"
     assert lines[1].split() == ["rank", "name", "duration_ns"]

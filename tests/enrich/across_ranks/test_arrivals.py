@@ -97,7 +97,7 @@ def test_a_call_without_counterpart_has_no_waiting():
 
 
 def test_a_rank_that_ends_before_another_arrives_did_not_wait_for_it():
-    """If a buffered send ends before the receive begins, waiting is derived from durations, so it is not negative."""
+    """If a buffered send ends before the receive begins, it waits for the difference of their durations: 100 - 50 ns."""
     first, second = _timed((0, "a", 0, 100, 0, 0), (0, "a", 500, 550, 0, 0))
 
     assert (first["wait_ns"], second["wait_ns"], first["transfer_ns"]) == (50, 0, 50)

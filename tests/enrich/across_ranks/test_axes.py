@@ -139,7 +139,7 @@ def test_the_default_group_is_the_world_beside_other_axes_and_an_axis_alone():
 def test_one_group_that_sends_in_turn_names_its_equals():
     """A group whose ranks send in turn is pp; so is another group of the same size and stride.
 
-    The sends of the other group could be in turn or in a ring.
+    The recorded sends of the other group do not show whether its ranks send in turn or in a ring.
     """
     undecided = Use(frozenset({"send", "recv"}), exchange="undecided")
 

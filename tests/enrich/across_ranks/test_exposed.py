@@ -56,7 +56,7 @@ def test_the_axis_with_priority_takes_time_that_two_share():
 
 
 def test_a_transfer_takes_time_from_a_wait_of_the_same_axis():
-    """While one call of an axis waits and another transfers, the time counts toward the transfer."""
+    """Time in which one call of an axis waits and another one transfers data counts as transfer, not as waiting."""
     assert _divided([(0, 100, 1)], [(1, "dp", 0, 100, 100), (2, "dp", 40, 60, 0)]) == [
         (1, 1, 0, 80, 0),
         (2, 1, 20, 0, 0),

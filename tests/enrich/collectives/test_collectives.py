@@ -83,7 +83,7 @@ def test_names_of_all_libraries_give_pytorchs_name_of_the_collective(name, famil
     ],
 )
 def test_args_decide_the_collective_before_the_name(kernel: str, collective: str | None, family: str) -> None:
-    """The collective follows from the args or, if they do not show it, from the kernel's name.
+    """The kind of collective is taken from the args or, if they do not show it, from the kernel's name.
 
     RCCL runs all collectives in one kernel, whose name does not show which collective it runs.
     """

@@ -39,7 +39,7 @@ def _without_host_us(builder: TraceBuilder) -> float:
 
 
 def test_kernels_that_no_longer_wait_for_the_host_keep_the_gap_between_kernels() -> None:
-    """If the host takes no time, eight kernels of 10 µs follow twenty of 50 µs, each 1 µs after the previous one."""
+    """If the host takes no time, kernels run 1 µs apart: first twenty of 50 µs, then eight of 10 µs."""
     builder = _kernels_when_launched(_kernels_in_turn(_host(), 20), 8, begin_us=1_200)
     assert _without_host_us(builder) == 99 + 20 * 51 + 8 * 11 - 1
 

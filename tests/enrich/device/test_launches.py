@@ -54,7 +54,7 @@ def test_without_a_call_of_the_same_correlation_the_launch_is_unknown(correlatio
 
 
 def test_only_calls_launch_work() -> None:
-    """Synchronisations, operators and other kernels may have the same correlation, but only a call is a launch."""
+    """Only a call is a kernel's launch, even if a synchronisation, operator or copy has the same correlation number."""
     builder = (
         TraceBuilder()
         .sync("Stream Sync", start_us=0, duration_us=1, correlation=5)

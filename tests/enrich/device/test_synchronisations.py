@@ -75,9 +75,9 @@ def test_without_a_record_the_stream_waits_for_work_launched_before_the_call() -
 
 
 def test_a_record_knows_its_stream_from_the_wait_for_it() -> None:
-    """The stream of the record at 3 µs is known from the wait that names the record.
+    """The stream of the record at 3 µs is known from the wait that refers to this record.
 
-    No wait names the record at 20 µs, so its stream is null.
+    No wait refers to the record at 20 µs, so the stream of this record is null.
     """
     builder = two_streams().runtime("hipEventRecord", start_us=20, duration_us=1, correlation=60)
 
@@ -214,7 +214,7 @@ def test_a_trace_without_calls_has_empty_tables_of_the_same_types() -> None:
 
 
 def test_waits_of_a_real_trace_are_linked(real_traces) -> None:
-    """In the recording `event_sync`, both event waits name the same record, and every host wait has a source."""
+    """In the recording `event_sync`, both event waits refer to the same `cudaEventRecord`; all host waits have a source."""
     (rank_trace,) = opened(real_traces / "critical_path" / "event_sync").ranks.values()
     table = host_synchronisations(rank_trace)
 

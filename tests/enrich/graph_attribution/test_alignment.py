@@ -17,7 +17,7 @@ def pairs(replayed: str, streams: str, captured: str) -> list[int]:
 
 
 def work(letters: str) -> Work:
-    """Return the work that the letters describe."""
+    """Return a kernel, copy or unnamed launch for each letter; see `pairs`."""
     numbers = [UNNAMED if letter == "?" else ord(letter) for letter in letters]
     kinds = [COPY if letter == "c" else KERNEL for letter in letters]
     return Work(np.array(numbers, np.int64), np.array(kinds, np.int64))

@@ -25,7 +25,7 @@ NAMES = {
 
 
 def layers_of(sequence: str) -> str:
-    """Return one digit per kernel, its layer, or `.` outside the layers; if no layers are found, return an empty text."""
+    """Return one character per kernel: its layer's last digit, or `.` outside layers; empty if no layers are found."""
     numbers = np.array([ord(letter) for letter in sequence], np.int64)
     layers = repeated_layers(numbers, [NAMES.get(letter, f"kernel_{letter}") for letter in sequence])
     return "" if layers is None else "".join("." if layer < 0 else str(layer % 10) for layer in layers.layer)

@@ -39,7 +39,7 @@ def test_modules_are_nodes_and_other_functions_are_not():
 
 
 def test_names_identify_steps_loaders_and_optimizers_even_as_operators():
-    """Files from 2021 list steps, data loaders, optimizers and DDP's wrapper as operators; aten::mm is a real one."""
+    """Files from 2021 list steps, data loaders, optimizers and DDP's wrapper as operators; only aten::mm is one."""
     builder = (
         TraceBuilder()
         .operator("ProfilerStep#3", start_us=0, duration_us=90)

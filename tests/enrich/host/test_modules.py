@@ -92,7 +92,10 @@ def test_a_backward_pass_inside_another_belongs_to_the_outer_one():
 
 
 def test_accumulations_belong_to_the_part_before_them_on_their_thread():
-    """Only one of three gradient accumulations follows a part on its thread; only this one is attributed to an operator."""
+    """Only one of three gradient accumulations runs after a backward operator on the same thread.
+
+    This accumulation is attributed to the forward operator of that backward operator; the other two are left out.
+    """
     accumulate = f"{FUNCTION}torch::autograd::AccumulateGrad"
     builder = forward(4, 5).operator(accumulate, start_us=90, duration_us=5, thread=2)
     builder.operator(f"{FUNCTION}Op4Backward0", start_us=100, duration_us=20, thread=2, args=numbered(4, 1))

@@ -97,7 +97,7 @@ def test_impossible_sums_give_no_pairs() -> None:
 def test_decoding_beside_verification_may_be_drafting() -> None:
     """SGLang uses the step names of its main model for its draft model too.
 
-    The number of tokens in steps with such names is therefore unknown, and a finding says so.
+    A step with such a name may belong to either model, so its number of tokens is unknown, and a finding says so.
     """
     builder = TraceBuilder().annotation("step[DECODE bs=4]", start_us=0, duration_us=5)
     builder.annotation("step[TARGET_VERIFY bs=4]", start_us=10, duration_us=5)

@@ -90,7 +90,7 @@ def test_a_recorded_wait_ends_with_the_call() -> None:
 
 
 def test_kernels_are_asked_for_where_they_start() -> None:
-    """A collective on a device is requested when its kernel starts; it starts and ends with the kernel."""
+    """A collective on a device is requested and starts when its kernel starts, and ends when its kernel ends."""
     builder = (
         TraceBuilder().step(1, 0, STEP_US).collective(group_ranks=(0, 1), start_us=30, duration_us=20, launch_us=10)
     )

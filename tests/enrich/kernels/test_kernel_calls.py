@@ -28,7 +28,7 @@ THREADS = 608 * 256
 
 
 def launched(call: str, grid: list[int], *, where: str, block: tuple[int, int, int] = (256, 1, 1)) -> TraceBuilder:
-    """Build a launch of one kernel; `where` says which args record its shape: the call's, the kernel's or both."""
+    """Build a launch of one kernel; `where` says whose args contain grid and block: call, kernel or both."""
     shape = {"grid": grid, "block": list(block)}
     builder = TraceBuilder().header(deviceProperties=[MI300])
     args = {"call": (shape, {}), "kernel": ({}, shape), "both": (shape, shape)}[where]
@@ -91,7 +91,7 @@ def test_the_plugin_shows_the_grid_as_written() -> None:
 
 @pytest.mark.parametrize("count", [1, 8])
 def test_rocm_counts_the_cpus_among_the_devices_of_kernels(count: int) -> None:
-    """ROCm numbers two CPUs before the GPUs, so GPU 7 is device 9; it gets the properties that all GPUs share."""
+    """With two CPUs, ROCm calls GPU 7 device 9, which is not listed; it gets the properties that all GPUs share."""
     gpus = [{**MI300, "id": number} for number in range(count)]
     builder = launched("hipLaunchKernel", [608, 1, 1], where="both").header(deviceProperties=gpus)
     shape = {"grid": [304, 1, 1], "block": [256, 1, 1]}

@@ -18,7 +18,7 @@ def test_sequences_keep_the_order_of_the_rows():
 
 
 def test_texts_are_the_names_joined():
-    """A name that occurs twice in a sequence appears twice in its text; without sequences, there are no texts."""
+    """A sequence's text joins its names, including repeated names; an empty column of sequences has no texts."""
     rank_trace = TraceBuilder().kernel("gemm", start_us=0, duration_us=1).build().ranks[0]
     gemm = rank_trace.table("events", ["name"])["name"].item()
 

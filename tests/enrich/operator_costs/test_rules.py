@@ -326,7 +326,7 @@ def test_parameters_of_a_kernel_are_not_element_types() -> None:
 
 
 def test_all_lists_are_read_and_the_first_is_written() -> None:
-    """`a += b` on lists reads two lists and writes one; `a *= 2` reads one list and writes one."""
+    """`a += b` on lists of tensors reads both lists and writes `a`; `a *= 2` reads and writes `a`."""
     kernels = ("multi_tensor_apply_kernel<ListMetadata<1>, BinaryOp<float, 1>, float>",)
     lists = [[[2, 8], [2, 8]], [[2, 8], [2, 8]], []]
     assert (

@@ -48,7 +48,7 @@ def test_device_work_belongs_to_the_step_that_launched_it() -> None:
 def test_work_launched_before_the_recording_belongs_to_no_step() -> None:
     """A kernel belongs to no step if it starts before the first kernel of its stream whose launch was recorded.
 
-    Such a kernel must have been launched before the recording, although it runs during a step.
+    Such a kernel was launched before the recording began, so it belongs to no step even if it runs during one.
     """
     builder = TraceBuilder().step(4, 0, 50).kernel("left", start_us=5, duration_us=20, stream=20)
     builder.kernel("launched", start_us=30, duration_us=1, launch_us=3, stream=20)

@@ -136,7 +136,7 @@ def test_a_step_on_several_threads_begins_with_the_first_of_them() -> None:
 
 
 def test_each_rank_has_its_own_boundary() -> None:
-    """The clocks of two ranks differ by 1 ms; each rank drops its own last step."""
+    """The clocks of two ranks differ by 1 ms; on each rank, the selection ends before the rank's own last step."""
     builder = TraceBuilder()
     for rank, offset in ((0, 0), (1, 1000)):
         builder.rank(rank).step(1, offset + 10, 10).step(2, offset + 30, 10)

@@ -22,7 +22,8 @@ LEAST_ERROR = 0.01
 LEAST_ERROR_NS = 100_000
 """Tolerance added to the errors: a fraction of the planted cause's cost, and a fixed time.
 
-It is needed because a few microseconds of a planted cause's host time are always attributed to other causes.
+The checks need it because the analysis always attributes a few microseconds of a planted cause's host time to other
+causes.
 """
 
 
@@ -33,7 +34,7 @@ class Named(NamedTuple):
     charged_ns    the cost of the cause by definition, computed from the simulation
     named_ns      the cost of the cause in `wait_causes`
     printed_ns    the error that `wait_causes` states for `named_ns`
-    unsure_ns     costs of unknown cause and their errors, plus the waiting that was not recorded
+    unsure_ns     sum of: costs whose cause is unknown, the errors of these costs, and waiting that was not recorded
     place         position among its rank's causes: 1 for the largest, 2 for the next, and so on; 0 if it was not found
     """
 
@@ -122,7 +123,7 @@ def is_named(options: PlantedOptions, cause: Cause) -> pl.Expr:
 
 
 def charged_ns(job: PlantedJob, cause: Cause) -> int:
-    """Return the cost of a planted cause over all steps, by the definition of delay costs."""
+    """Return the sum of the job's delay costs that a planted cause accounts for, over all steps."""
     return round(
         sum(
             cost_ns

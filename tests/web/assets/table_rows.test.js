@@ -5,7 +5,7 @@ import { test } from "node:test";
 
 import { digitsOf, placeOf } from "../../../src/holotrace/web/assets/shell/table_rows.js";
 
-test("the text of a whole number is its digits; for any other cell, the text is empty", () => {
+test("a whole number is reduced to its digits; any other cell gives an empty text", () => {
   assert.equal(digitsOf({ "start_ns|exact": "1,234 ns" }, "start_ns"), "1234");
   assert.equal(digitsOf({ "name|exact": "gemm_128" }, "name"), "");
   assert.equal(digitsOf({}, "rank"), "");

@@ -42,8 +42,8 @@ RUNS = (
 )
 """Scrolls to the first table before the check, because AG Grid fills a grid's headers only once the grid is visible.
 
-`preload` is off, because it would make each check request all style sheets again. Only a rule that is off by default
-needs them.
+`preload` is off, because it would make each check request all style sheets again. The style sheets are needed only by
+a rule that is off by default.
 """
 
 SCHEME = "() => document.documentElement.dataset.mantineColorScheme ?? document.documentElement.dataset.theme ?? ''"
@@ -177,7 +177,10 @@ def troubles_in_both_schemes(seen: Visit, what: str) -> Iterator[str]:
 
 
 def troubles_of(seen: Visit, width: int, what: str) -> list[str]:
-    """Return the faults of the page at one width; repeat the check while figures and tables adapt to the width."""
+    """Return the faults of the page at one width.
+
+    If faults are found, the check is repeated, because figures and tables may still be adapting to the width.
+    """
     seen.page.set_viewport_size({"width": width, "height": 1000})
     seen.page.wait_for_timeout(100)
     troubles: list[str] = []

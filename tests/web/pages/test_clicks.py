@@ -1,4 +1,4 @@
-"""Common questions are answered one or two clicks after the list of runs."""
+"""From the list of runs, one or two clicks lead to the answer to a common question."""
 
 from __future__ import annotations
 

@@ -144,7 +144,7 @@ LINK = {"HTTP_SEC_FETCH_SITE": "cross-site", "HTTP_SEC_FETCH_MODE": "navigate", 
 
 
 def test_a_link_on_another_site_works_after_a_reload() -> None:
-    """A link on another site first opens a page that reloads itself.
+    """A user who follows a link on another site first gets a page that reloads itself.
 
     Browsers do not send the cookie when such a link is followed, but they send it with the reload.
     """

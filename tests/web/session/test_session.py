@@ -318,7 +318,7 @@ def test_an_unreadable_file_leaves_the_other_ranks(tmp_path) -> None:
 
 
 def test_a_store_is_a_run(tmp_path) -> None:
-    """A store is one run with its ranks, whether it is in a served folder or served itself."""
+    """The pages show a store as one run, whether they serve the store itself or a folder that contains it."""
     (tmp_path / "logs").mkdir()
     holotrace.write_store(gpu_job().build(), tmp_path / "logs" / "job.store")
     session = opened(tmp_path / "logs")

@@ -140,7 +140,7 @@ LATER = (
 def test_a_page_names_the_files_that_it_needs(client, page) -> None:
     """The HTML of a page links every file that the first drawing needs, so these files load in parallel.
 
-    Modules that load later are not linked, because they would delay the drawing.
+    The HTML does not link modules that are needed only later, because loading them would delay the first drawing.
     """
     folders = {
         "icon.svg",

@@ -208,7 +208,7 @@ def test_a_span_with_shift_covers_the_rows_that_it_touches(url, browser) -> None
 
 @pytest.mark.slow
 def test_m_selects_the_span_of_the_selected_event(url, browser) -> None:
-    """Key M selects the time range of the selected kernel, which takes 100 µs, as a span."""
+    """If a kernel of 100 µs is selected, key M makes its time range the selected span."""
     with visit(browser, f"{url}&ranks=0&find=gemm") as seen:
         drawn = Drawn(seen, ranks=1)
         drawn.details.get_by_text("launch", exact=True).wait_for(timeout=PATIENCE_MS)

@@ -62,7 +62,7 @@ def test_of_equal_events_the_upper_one_contains_the_other() -> None:
 
 
 def test_ranges_of_a_device_are_above_its_kernels() -> None:
-    """A range that begins after the first kernel of its stream is still in the upper lane."""
+    """A range that begins after the first kernel of its stream is still in the lane above the kernels."""
     builder = TraceBuilder().kernel("gemm", start_us=0, duration_us=50)
     builder.gpu_annotation("layer", start_us=10, duration_us=60)
     index = timeline_index(builder.kernel("relu", start_us=52, duration_us=5).build().ranks[0])

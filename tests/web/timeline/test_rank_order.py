@@ -55,7 +55,10 @@ def test_the_late_rank_and_the_median_come_first() -> None:
     [([False, False, False], ()), ([True, True, True], ((0, "late: others wait 9 ns for it"),))],
 )
 def test_a_rank_must_be_the_cause_to_be_late(causes: list[bool], expected: tuple[tuple[int, str], ...]) -> None:
-    """If no rank causes waiting, the order does not change; if all ranks do, none of them is typical."""
+    """If no rank causes waiting, no rank is moved to the front.
+
+    If all ranks cause waiting, only the costliest rank is moved, because no other rank can be typical.
+    """
     order = rank_order(
         result(rank=[0, 1, 2], wait_ns=[1, 2, 3], is_cause=causes, cost_ns=[9, 1, 1], caused_wait_ns=[1, 1, 1])
     )
@@ -79,7 +82,7 @@ def test_the_late_rank_of_a_job_is_found(tmp_path: Path) -> None:
 
 
 def test_a_large_run_is_not_read_to_order_its_ranks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """In a run above MOST_COMPARED_BYTES, ranks keep their order until another page has compared them."""
+    """If the files exceed MOST_COMPARED_BYTES, the rank order is empty until another page computes the stragglers."""
     write_job(tmp_path, ranks=3, steps=3, straggler_rank=1)
     monkeypatch.setattr(orders, "MOST_COMPARED_BYTES", 10)
     session = Session([tmp_path], cache=False)

@@ -162,7 +162,7 @@ def test_details_of_an_event(asking) -> None:
 
 
 INDENTED = '"Input Dims": [\n  [\n    2,\r\n\t3\n  ],\n  []\n]'
-"""An argument in the form that `json.dump(trace, file, indent=2)` writes."""
+"""An argument that fills several lines, as in files from `json.dump(trace, file, indent=2)`."""
 
 
 def test_arguments_of_an_indented_file_are_on_one_line(tmp_path) -> None:
@@ -226,7 +226,7 @@ def test_counters(asking) -> None:
 
 
 def test_a_span_of_time(asking) -> None:
-    """A span over the second half of the kernel counts 100 µs in the row of the kernel's stream."""
+    """A span from the middle of the kernel contains 100 µs of work of the kernel's stream: half of the kernel."""
     answer = asking.json("span", start=150_000, end=400_000, rows="2,77")
 
     assert answer == {"rows": [[2, 100_000, 1]]}
@@ -283,7 +283,7 @@ def test_findings(asking) -> None:
 
 
 def test_the_trace_file_can_be_downloaded(asking) -> None:
-    """`file` returns the trace file of a rank, or 404 for a path instead of a rank."""
+    """`file` returns the trace file of a rank; if the request has a path as its rank, the response is 404."""
     source = Path(asking.session.whole(asking.run).ranks[0].source)
 
     with asking.get("file") as response:

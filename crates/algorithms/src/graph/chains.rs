@@ -4,8 +4,8 @@ use super::{Edges, NO_EDGE};
 use crate::error::{check_lengths, AlgorithmError};
 use crate::NO_ROW;
 
-/// Chains that share no edges: if the first edges of a chain also belong to an earlier chain, they are stored only with
-/// the earlier chain, and the later chain begins where it branches off.
+/// Chains that share no edges. If a chain starts with edges of an earlier chain, only the earlier chain stores these
+/// edges, and the later chain begins where it branches off.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Chains {
     /// The edges of all chains, one chain after the other; the edges of each chain are listed backwards, from its end.

@@ -56,9 +56,9 @@ impl Edges<'_> {
     }
 }
 
-/// Index of the sources in [`Linked::ends`], and of the lists of leaving edges in the other arrays of [`Linked`].
+/// Index of the sources in [`Linked::ends`], and of the lists of outgoing edges in the other arrays of [`Linked`].
 const OUT: usize = 0;
-/// Index of the targets in [`Linked::ends`], and of the lists of entering edges in the other arrays of [`Linked`].
+/// Index of the targets in [`Linked::ends`], and of the lists of incoming edges in the other arrays of [`Linked`].
 const IN: usize = 1;
 
 /// Edges in doubly linked lists. Each node has two lists: the edges that leave it, and the edges that enter it.

@@ -36,8 +36,8 @@ impl Edges<'_> {
         Ok(binding)
     }
 
-    /// For each node, the edge that determines its measured time: the incoming edge that arrives last. An edge that
-    /// arrives after the measured time counts as arriving at that time.
+    /// For each node, the edge that determines its measured time: the incoming edge that arrives last. If an edge
+    /// arrives later than the measured time of its target, its arrival is set to this time.
     ///
     /// # Errors
     ///

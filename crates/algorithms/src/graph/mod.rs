@@ -11,7 +11,7 @@ pub use contraction::Contracted;
 pub use longest_path::MeasuredBinding;
 use topology::Topology;
 
-/// Marks a node without an edge in a column of edges.
+/// In a column that gives one edge per node: the node has no such edge.
 pub const NO_EDGE: i64 = -1;
 
 /// The edges of a graph, each from its source to its target.

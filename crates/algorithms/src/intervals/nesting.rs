@@ -39,9 +39,9 @@ impl Intervals<'_> {
 
     /// The parent and depth of each interval, and whether it overlaps a sibling.
     ///
-    /// Goes through the rows once, in [`order`](Self::order), with a stack of open intervals, the outermost first. Each
-    /// row first removes the intervals that end before its own end. They are no longer needed: a later interval inside
-    /// one of them is also inside the current row's interval.
+    /// Goes through the rows once, in [`order`](Self::order), with a stack of open intervals, the outermost first.
+    /// Before a row is put on the stack, all intervals that end before the row ends are removed. They are no longer
+    /// needed: a later interval inside one of them is also inside the current row's interval.
     #[must_use]
     pub fn nest(&self) -> Nesting {
         let count = self.group.len();

@@ -13,7 +13,7 @@ pub struct ThreadEdges {
     pub target: Vec<u32>,
     /// The minimum time from the source to the target of each edge.
     pub weight: Vec<i64>,
-    /// The range in which the time of each edge is spent, or -1.
+    /// The index of the range in which the time of each edge is spent; -1 if it is spent in no range.
     pub owner: Vec<i32>,
     /// The number of edges of each kind, in this order: from other lanes to the main thread; from the main thread to
     /// other lanes; from the start of a wait to the end of the awaited range; along lanes; at the ends of the window.
@@ -134,7 +134,7 @@ impl<'a> HandOvers<'a> {
             .collect()
     }
 
-    /// The edges along lanes and between them.
+    /// Return all edges, sorted by kind in the order of [`ThreadEdges::counts`].
     #[must_use]
     pub fn edges(&self) -> ThreadEdges {
         let awaited = self.awaited_later();

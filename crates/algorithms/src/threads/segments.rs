@@ -1,4 +1,5 @@
-//! The segments between the points of the main thread, and the segment that contains each point of the other threads.
+//! Cuts the window into segments wherever a range of the main thread starts or ends, and finds the segment that
+//! contains each point of the other threads.
 
 use super::{Points, Ranges, NONE};
 use crate::sorting::by_group;
@@ -57,8 +58,7 @@ fn by_lane(points: &Points<'_>, ranges: &Ranges<'_>) -> Vec<u32> {
     by_group(&lanes).into_iter().map(|row| nodes[row as usize]).collect()
 }
 
-/// The segments between the points of the main thread. The first segment begins at the start of the window, and the
-/// last segment ends at the end of the window.
+/// The window, cut into segments wherever a range of the main thread starts or ends.
 pub(super) struct Segments {
     /// The first point of the window, the points that separate segments, and the last point of the window.
     pub(super) node: Vec<u32>,

@@ -25,7 +25,7 @@ struct Done {
     rows: ChunkRows,
 }
 
-/// The threads that read a file. A thread ends when the other end of one of its channels is closed.
+/// The threads that read a file. A thread exits when the other side of one of its channels is dropped.
 pub(crate) struct Team {
     cutter: thread::JoinHandle<Ending>,
     opening: Receiver<Result<Opening, ReadError>>,
@@ -56,7 +56,7 @@ impl Team {
         Ok(Self { cutter, opening, done, spare, chunk_bytes })
     }
 
-    /// Wait for the part before the events; `None` if the cutter ended without sending this part.
+    /// Wait for the part of the file before the events; `None` if the cutter ended without sending this part.
     pub(crate) fn opening(&self, go_on: &mut dyn FnMut() -> bool) -> Result<Option<Opening>, ReadError> {
         wait_for(&self.opening, go_on)?.transpose()
     }

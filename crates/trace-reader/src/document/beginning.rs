@@ -10,7 +10,7 @@ use crate::input::{is_too_long, Source};
 use crate::json::scan;
 use crate::json::{Broken, Cursor};
 
-/// Number of bytes first searched for the events; doubled until they are found.
+/// The first search for the events covers this many bytes; each further search covers twice as many.
 const FIRST_LOOK_BYTES: usize = 1 << 16;
 
 /// The beginning of a file, whose events begin at `events_at`.

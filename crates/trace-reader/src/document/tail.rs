@@ -14,7 +14,7 @@ const LOOK_BACK: usize = 1 << 12;
 /// The part of the file to which the text after the events belongs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Within {
-    /// The object that contains the list.
+    /// The object that contains the list of events.
     Object,
     /// No document: the text follows a complete document and comes before the next one, if there is one.
     Nothing,

@@ -282,7 +282,8 @@ pub(crate) static GRID_TEXT: LazyLock<Target> = LazyLock::new(|| Target::Column 
 mod tests {
     use super::*;
 
-    /// Every target column exists in the schema. If one were missing, its arg would overwrite column 0, `event_index`.
+    /// Every target column exists in the schema. The values of a missing column would overwrite
+    /// column 0, `event_index`.
     #[test]
     fn every_column_exists() {
         for args in [&*ON_HOST, &*ON_DEVICE, &*OF_METADATA] {

@@ -168,7 +168,7 @@ mod tests {
         }
     }
 
-    /// Infinity and NaN are floats in every form; `N/A` is not a number.
+    /// Infinity and NaN are read as floats, both as literals and as strings; `N/A` is not a number.
     #[test]
     fn floats() {
         assert_eq!(float(literal("inf")), Some(f64::INFINITY));

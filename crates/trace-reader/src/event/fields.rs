@@ -113,8 +113,8 @@ impl Meaning {
         Self::Field(Field::of(meant(key)))
     }
 
-    /// Whether this key has only a few different values, all of them short, that determine which other members the
-    /// event has.
+    /// Whether this is an event's phase or category: their values are few and short, and determine which other members
+    /// the event has.
     pub(super) fn is_telling(self) -> bool {
         matches!(self, Self::Field(Field::Phase | Field::Category))
     }

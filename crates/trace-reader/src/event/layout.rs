@@ -186,7 +186,7 @@ mod tests {
         Member { key, meaning, value: None }
     }
 
-    /// Read the steps one after the other; returns how many of them the layout already knew.
+    /// Read the steps in order and add the unknown ones to the layout; return how many were already in the layout.
     fn walk<'a>(layout: &mut Layout<'a, u8>, steps: &[&'a str]) -> usize {
         layout.begin();
         let known = steps.iter().filter(|step| match layout.step(format!("{step}{PADDING}").as_bytes()) {
@@ -215,7 +215,7 @@ mod tests {
         assert_eq!(walk(&mut layout, &["{ \"ph\": "]), 0);
     }
 
-    /// Steps that differ only after their first [`HEAD_BYTES`] bytes are still distinguished.
+    /// The layout distinguishes steps even if they differ only after their first [`HEAD_BYTES`] bytes.
     #[test]
     fn long_steps() {
         let [one, other] = ["1", "2"].map(|end| format!(",{PADDING}\"{end}\": "));

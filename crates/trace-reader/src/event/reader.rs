@@ -74,7 +74,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Check a text that is not kept, and note its faults.
+    /// Decode a text only to note its faults; the text itself is not kept.
     #[inline]
     pub(super) fn check_text(&mut self, value: Raw<'a>) {
         if !matches!(value.bytes, [b'a'..=b'z']) {
@@ -97,7 +97,7 @@ impl<'a> Reader<'a> {
         id
     }
 
-    /// Note the faults of a text, such as invalid UTF-8. Events inside a text that is not valid JSON count as lost.
+    /// Record the faults in a text, such as invalid UTF-8. Events inside a text that is not valid JSON count as lost.
     #[cold]
     pub(super) fn note_blemishes(&mut self, blemishes: Blemishes, text: &[u8]) {
         for (seen, fault) in [

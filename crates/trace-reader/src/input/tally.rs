@@ -32,7 +32,7 @@ impl Tally {
         self.hash.lock().unwrap_or_else(PoisonError::into_inner).update(bytes);
     }
 
-    /// Keep the error that ended the reading, and return a copy of it.
+    /// Store the error that stopped the reading, and return a copy of it.
     fn fail(&self, error: io::Error) -> io::Error {
         let copy = io::Error::new(error.kind(), error.to_string());
         *self.failure.lock().unwrap_or_else(PoisonError::into_inner) = Some(error);

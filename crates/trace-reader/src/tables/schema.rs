@@ -1,4 +1,5 @@
-//! The schema of the tables. `holotrace.schema` in Python documents each column; a test checks that the two agree.
+//! The schema of the tables. `holotrace.schema` in Python documents each column; a test compares it with
+//! this file.
 
 use std::sync::Arc;
 

@@ -75,7 +75,7 @@ class MemoryAnalysis:
         return pd.DataFrame(self._columns)
 
     def get_peak(self) -> pd.Series:
-        """Return the row with the highest total, or the first such row if there are several; empty for an empty file."""
+        """Return the first row with the highest total, or an empty series if the timeline is empty."""
         frame = self.get_memory_timeline()
         if frame.empty:
             return pd.Series(dtype="int64")

@@ -257,15 +257,15 @@ class TraceAnalysis(PluginViews):
         Returns:
             {rank: frame} for the ranks that launch work, with the columns ts (microseconds since the first event of the
             job), pid, tid, stream, queue_length; sorted by stream and ts. The label of a row is the `index` of the
-            event that changes the length.
+            event that changes the queue length.
         """
         return answers.queue_length.queue_length_time_series(self._trace, ranks, self.t.origin_ns)
 
     def get_queue_length_summary(self, ranks: Iterable[int] | None = None) -> pd.DataFrame:
         """Return statistics of queue lengths per rank and stream: count, mean, std, min, quartiles and max.
 
-        Each length counts once, however long it lasts. `holotrace.queue_length(trace).time_weighted` weights lengths by
-        time.
+        The length after each change has the same weight, no matter how long it lasts.
+        `holotrace.queue_length(trace).time_weighted` weights each length by its duration.
         """
         return answers.queue_length.queue_length_summary(self.get_queue_length_time_series(ranks))
 

@@ -27,7 +27,7 @@ def scores(
 def test_the_rank_whose_kernel_starts_last_is_counted(name) -> None:
     """Rank 1 starts last in step 0, and rank 0 starts last in step 1, so each is counted once.
 
-    All events are on stream 0; a later kernel that is not communication does not matter.
+    All kernels are on stream 0. The `gemm` kernel starts even later, but is ignored, because it does not communicate.
     """
     rows = [(0, 0, 0, name, 0, 90), (1, 0, 0, name, 40, 50), (0, 1, 0, name, 130, 50), (1, 1, 0, name, 100, 80)]
     assert scores([*rows, (1, 1, 0, "gemm", 190, 1)]) == {0: 1, 1: 1}

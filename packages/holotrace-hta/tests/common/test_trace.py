@@ -54,7 +54,7 @@ def test_a_loaded_trace_is_without_the_last_step(folder, caplog) -> None:
 
 
 def test_a_parsed_trace_is_whole_until_it_is_filtered(folder) -> None:
-    """After `parse_traces` or `parse_single_rank`, a trace has all steps; `align_and_filter_trace` drops the last."""
+    """`parse_traces` and `parse_single_rank` keep all steps; `align_and_filter_trace` drops the last step."""
     trace = Trace(trace_dir=folder)
     trace.parse_traces(max_ranks=1, use_multiprocessing=False)
     assert (trace.get_ranks(), steps_of(trace, 0)) == ([0], [1, 2])

@@ -59,7 +59,7 @@ slow_where_repeating = [
 NOT_OFFERED = {
     r"_env": "this entry records the versions that HTA ran with; it is not a call",
     r"critical_path_analysis\..*": "tests/facade/graphs/test_critical_path_goldens.py makes this call",
-    r"call_graph_legacy": "HTA has two call graphs; CALLS builds the newer one",
+    r"call_graph_legacy": "HTA has two classes of call graphs; CALLS tests only the newer class",
 }
 """Calls without a counterpart, and why."""
 
@@ -83,7 +83,7 @@ Job = tuple[TraceAnalysis, list[int], Path]
 
 
 def series(job: Job) -> dict[int, pd.DataFrame]:
-    """Return the queue lengths that other calls take as an argument."""
+    """Return the queue lengths; other calls take this result as an argument."""
     return job[0].get_queue_length_time_series(job[1])
 
 
@@ -128,7 +128,7 @@ def sequences(operator: str) -> Callable[[Job], object]:
 
 
 def blocked(**options: int) -> Callable[[Job], object]:
-    """Return a function that requests the blocked time for a queue limit."""
+    """Return a function that requests the time spent blocked on a full queue; `options` may limit the queue."""
     return lambda job: job[0].get_time_spent_blocked_on_full_queue(series(job), **options)
 
 
@@ -233,7 +233,7 @@ COMPARISONS: Mapping[str, Callable[[Pair], object]] = {
 
 @pytest.mark.parametrize("folder", slow_where_repeating)
 def test_calls_on_a_trace_answer_as_in_hta(real_traces, goldens, tmp_path, folder) -> None:
-    """Every call returns an answer; if HTA had none, our tables have rows or give the reason why they are empty."""
+    """Every call returns an answer; if HTA returns none, every table of ours has rows or the reason why it is empty."""
     calls = calls_of(goldens / "hta" / folder)
     name, _, suffix = folder.partition("__")
     analyzer = opened(real_traces, name, keep_last=suffix == "last")

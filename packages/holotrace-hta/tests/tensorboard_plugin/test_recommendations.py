@@ -71,7 +71,7 @@ def test_compat_gives_the_plugins_rules_with_its_numbers(name: str, goldens: Pat
         if words in sentence
     }
     ours = plugin_recommendations(one.trace)
-    if name.endswith("gpu_only_trace"):  # the plugin computes a step time of -2**64 + 1 µs, without kernels
+    if name.endswith("gpu_only_trace"):  # without kernels, the plugin's step time is -2**64 + 1 µs
         assert (list(theirs), ours.height) == (["low_utilization"], 0)
         return
     assert set(ours["rule"]) == set(theirs)

@@ -225,9 +225,10 @@ class _Positions(NamedTuple):
         return cls(knot, intervals - knot)
 
     def interpolated(self, upper: Float64Array, clock: Int64Array) -> Float64Array:
-        """Interpolate upper bounds [clocks, times] linearly.
+        """Interpolate linearly between the knots; `upper` contains an upper bound for each clock and knot.
 
-        The results are upper bounds too: a line below two points is also below the straight connection between them.
+        The results are upper bounds too: a straight line that is below two points is also below the segment between
+        them.
         """
         before, after = upper[clock, self.knot], upper[clock, self.knot + 1]
         with np.errstate(invalid="ignore"):
@@ -276,7 +277,7 @@ class _Side:
         return least
 
     def tightest(self, values: Float64Array, clock_count: int) -> _Points:
-        """Return the smallest value of each clock in each bucket, with the time of that value."""
+        """Return, for each clock and bucket, the smallest of `values` and its time."""
         time = np.tile(self.middles, clock_count)
         least = np.full(clock_count * _BUCKET_COUNT, np.inf)
         if len(values):

@@ -156,7 +156,7 @@ def _with_estimate(lines: Lines, bounds: ClockBounds, adjustment: Adjustment, re
 def _divided(
     participants: Participants, clock_count: int, reference: int, largest_drift: float
 ) -> tuple[Int64Array, Int64Array]:
-    """Give each segment of a clock that jumped, except the first, its own clock number; see `Fit`."""
+    """If a clock jumped, give each of its segments except the first a new clock number; see `Fit`."""
     graph = clock_graph(participants.readings(), clock_count, reference)
     segment = segments(participants, graph, reference, largest_drift)
     further, number = np.unique(

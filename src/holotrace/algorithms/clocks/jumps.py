@@ -69,7 +69,7 @@ class Participants(NamedTuple):
         return chosen._replace(operation=np.unique(chosen.operation, return_inverse=True)[1])
 
     def readings(self) -> Readings:
-        """Return the readings, from which a line is estimated for each clock."""
+        """Return the column `reading` with its operations and clocks; the line of each clock is estimated from it."""
         return Readings(self.operation, self.clock, self.reading, self.is_together)
 
     def marks(self) -> tuple[Marks, Marks]:
@@ -89,7 +89,7 @@ class Participants(NamedTuple):
 def slope_limits(lines: Lines, largest_drift: float) -> Slopes:
     """Return bounds on d, the drift that remains after `lines` are applied.
 
-    They keep the total rate of each clock within 1 ± largest_drift.
+    If d is within these bounds, the total rate of each clock is within 1 ± largest_drift.
     """
     rate = np.nan_to_num(lines.rate, nan=1.0)
     return Slopes((1 - largest_drift) / rate - 1, (1 + largest_drift) / rate - 1)
@@ -223,8 +223,8 @@ class _Pair(NamedTuple):
     def _surely_before(self, fitting: Int64Array, end: int) -> Int64Array:
         """Return those of the operations `fitting` that are certainly before the jump at `end`.
 
-        After the last operation with `is_together`, an operation may already be after the jump. All of `fitting` are
-        returned if there is no jump, or if fewer than `_FEWEST_IN_SEGMENT` of them have `is_together`.
+        Operations after the last one with `is_together` are left out, because they may be after the jump. All of
+        `fitting` are returned if there is no jump, or if fewer than `_FEWEST_IN_SEGMENT` of them have `is_together`.
         """
         together = fitting[self.child.is_together[fitting]]
         is_unclear = end < len(self.rows) and len(together) >= _FEWEST_IN_SEGMENT
@@ -247,10 +247,10 @@ class _Pair(NamedTuple):
         return fitting
 
     def _wrong_matches(self, begin: int, conflict: int, dropped: list[int]) -> list[int] | None:
-        """Return the wrong matches near the conflict; None if the clock jumps there.
+        """Return the wrong matches near `conflict`, the first operation off the line; None if the clock jumps there.
 
-        If one line fits as soon as one or two operations are dropped, these are wrong matches. The line must fit the
-        conflict and the two operations after it.
+        If one line fits as soon as one or two operations are dropped, these are wrong matches. The line is fitted to
+        the operations from `begin` to the second one after `conflict`.
         """
         end = min(conflict + _FEWEST_IN_SEGMENT, len(self.rows))
         kept = self._without(begin, end, dropped)
@@ -266,8 +266,8 @@ class _Pair(NamedTuple):
     def _moved_together(self, begin: int, conflict: int, wrong: list[int]) -> set[int]:
         """If the operations of `wrong` near the conflict show that the clock jumped, return them; else an empty set.
 
-        If these operations are matched wrongly, they are at various distances from the line. If they are all at about
-        the same distance, the clock jumped, even if other operations after the jump still fit the line.
+        If these operations are matched wrongly, their distances from the line differ. If all of them have about the
+        same distance from the line, the clock jumped, even if other operations after the jump still fit the line.
         """
         recent = [row for row in wrong if begin < row and abs(row - conflict) <= _NEAR_CONFLICT]
         before = self._without(begin, min(recent, default=begin), wrong)
@@ -281,9 +281,10 @@ class _Pair(NamedTuple):
     def _contradictions(self, kept: Int64Array) -> Float64Array:
         """Return by how many ns each operation contradicts the line that maps times of the clock to its parent clock.
 
-        Participants that wait for each other should end at the same time. For them, the result is how much the time
-        between their ends differs from its median. Otherwise, the result is the time from the end of one participant to
-        the start of the other, which is positive if one participant seems to end before the other one starts.
+        If the participants of an operation wait for each other, they should end at the same time. The result is then
+        how much the time between their ends differs from the median over all operations in `kept`. For any other
+        operation, the result is the time from the end of one participant to the start of the other, which is positive
+        if one participant seems to end before the other one starts.
         """
         rate, offset = self._line(kept)
         difference: Float64Array = self.parent.reading[kept] - (rate * self.child.reading[kept] + offset)
@@ -298,7 +299,7 @@ class _Pair(NamedTuple):
         """Return the first operation after the jump, which may be before the conflict.
 
         Each candidate splits the differences from the line into two parts: before the candidate, and from it on. Return
-        the candidate for which the differences are closest to the median of their part, by the sum of all distances.
+        the candidate with the smallest cost: the sum of the distances of all differences from the median of their part.
         """
         window = self._without(max(begin, conflict - _SEARCHED_AROUND_JUMP), conflict + _SEARCHED_AROUND_JUMP, dropped)
         window = window[window < len(self.rows)]

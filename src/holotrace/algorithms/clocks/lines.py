@@ -25,14 +25,17 @@ _CHUNK_COUNT = 16
 """The readings of an edge are divided into at most this many chunks, and each chunk is replaced by its medians."""
 
 _LAST_RESORT = 1 << 20
-"""Length of a path through an operation whose participants need not end together.
+"""Length of a step along an operation whose participants may end at different times; other steps have length 1.
 
-It is so large that a path uses such an operation only if there is no other path.
+The length is so large that a path uses such an operation only if there is no other path.
 """
 
 _UNREACHED = 1 << 40
 _RIDGE = 1e-6
-"""A small weight (a reading has weight 1) that keeps the equations solvable if readings do not determine a line."""
+"""Weight of the extra equations that make every line solvable, even if its readings do not determine it.
+
+The equation of each reading has weight 1.
+"""
 
 _USUAL_DRIFT = 50e-6
 _USUAL_JITTER_NS = 5_000.0
@@ -58,7 +61,7 @@ class Readings(NamedTuple):
 
 
 class Lines(NamedTuple):
-    """The line rate · time + offset of each clock; NaN if unknown."""
+    """For each clock, the rate and offset of the line `rate · time + offset`; NaN if unknown."""
 
     rate: Float64Array
     offset: Float64Array
@@ -164,7 +167,7 @@ def adjusted(readings: Readings, graph: ClockGraph, reference: int, rate: Float6
     Let z_a(t) = v_a + s_a·t, with t relative to `Adjustment.middle`. Take a chunk of n readings of the edge from hub h
     to clock a, with median time t and median difference r. The chunk adds n·(z_a(t) - z_h(t) - r)² to the sum that is
     minimised. The sum also contains a term for each clock, which pulls the clock's rate towards 1. The weight of this
-    term is the square of the usual jitter divided by the usual drift. The term matters only in short recordings.
+    term is the square of the ratio of the usual jitter to the usual drift. The term matters only in short recordings.
     """
     together = readings.is_together | (graph.parent_edge[readings.clock] == graph.edge)
     rows = np.flatnonzero((graph.edge >= 0) & together)
@@ -245,7 +248,7 @@ def _hub_rows(readings: Readings, first: Int64Array, distance: Int64Array) -> In
 
 
 def _parent_edges(edges: Int64Array, counts: Int64Array, distance: Int64Array) -> Int64Array:
-    """Return each clock's parent edge: the one with the most readings among edges from clocks nearer to the reference."""
+    """Return, for each clock, the edge with the most readings that comes from a clock nearer to the reference."""
     hub, clock = edges.T
     step = distance[clock] - distance[hub]
     order = np.lexsort((counts, -step))

@@ -38,7 +38,7 @@ def binding_edges(edges: Edges, arrival: Int64Array) -> Int64Array:
 
 
 class MeasuredBinding(NamedTuple):
-    """The edges that determine measured times.
+    """The edges that determine the measured times of the nodes.
 
     binding             for each node, the incoming edge that arrives last, as in `binding_edges`; an edge that arrives
                         after the measured time of its target is treated as arriving at that time
@@ -82,7 +82,7 @@ def slacks(edges: Edges, spare: Int64Array) -> Int64Array:
 
 
 class Contracted(NamedTuple):
-    """The edges of a smaller graph with the same node numbers; `weight` is the length of the path an edge replaces."""
+    """The edges of a smaller graph with the same node numbers; each `weight` is the length of the path replaced."""
 
     source: Nodes
     target: Nodes

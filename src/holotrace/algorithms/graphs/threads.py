@@ -87,8 +87,8 @@ class ThreadEdges(NamedTuple):
 def thread_edges(ranges: Ranges, points: Points, main_lane: int, works_inside: _Int64, host_end_ns: int) -> ThreadEdges:
     """Return the dependencies along lanes, and between the main thread and lanes that work for it.
 
-    The starts and ends of the main thread's ranges divide time into segments. Every other lane has pauses: each gap
-    between its ranges that continues into a later segment. Between two pauses, the lane works without interruption.
+    The starts and ends of the main thread's ranges divide time into segments. A pause of another lane is a gap between
+    its ranges that continues into a later segment. Between two pauses, the lane works without interruption.
 
     The main thread waits in a segment if a pause of another lane begins there, and if other lanes are busy for at least
     half of the segment. A lane is busy in its ranges; a lane in `works_inside` is also busy in the gaps that are not

@@ -69,10 +69,10 @@ def _distinct(times: _Int64) -> _Int64:
 
 
 def _nested(count: int, nested: Nesting, first: _Int64, last: _Int64) -> _Int64:
-    """Assign the segment after each start to the innermost interval that begins there.
+    """Assign the segment that follows a start to the innermost interval that begins at this start.
 
-    If an interval ends where none starts, the segment after its end belongs to the parent of the outermost interval
-    that ends there.
+    If no interval starts where an interval ends, the segment after this end belongs to the parent of the outermost
+    interval that ends there.
     """
     owners = np.full(count, NO_OWNER, np.int64)
     outward = np.argsort(-nested.depth, kind="stable")

@@ -63,7 +63,7 @@ def _bounds(
 
 
 def _around_starts(group: npt.NDArray[np.integer], end: _Int64, nested: Nesting) -> _Int64:
-    """Return, for each row, the innermost row still open just before it begins: an overlapping sibling, or its parent."""
+    """Return the row in which each row begins: its parent or, if earlier siblings overlap it, the last of them to end."""
     parent, overlaps = nested.parent, nested.is_overlapping
     if not overlaps.any():
         return parent

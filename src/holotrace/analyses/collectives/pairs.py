@@ -25,8 +25,8 @@ FEWEST_INSTANCES = 3
 
 MOST_RANKS = 128
 MOST_TRANSFERS = 1_000_000
-"""The table of pairs leaves out all-to-alls of more than 128 ranks. Of the others, it contains only the first ones,
-which together have at most a million transfers."""
+"""The table of pairs leaves out all-to-alls of more than 128 ranks. If all other all-to-alls together have more than a
+million transfers, the table contains only the first of them: as many as have at most a million transfers in total."""
 
 _PAIR = ("collective", "source_rank", "destination_rank")
 _PEERS = ("collective", "is_one_host")

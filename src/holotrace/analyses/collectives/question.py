@@ -14,7 +14,7 @@ QUESTION = Analysis(
         ("waits", "from a rank's arrival in a collective to the arrival of the last rank, summed over ranks"),
         (
             "transfer",
-            "from the arrival of the last rank, before which some data cannot move, to the end of the collective",
+            "from the arrival of the last rank (until then, some data cannot move) to the end of the collective",
         ),
         ("message", "size of the whole array that the collective processes, as defined by nccl-tests"),
         ("algorithm bandwidth", "message / transfer, in decimal units (1 GB/s is 1e9 bytes/s)"),

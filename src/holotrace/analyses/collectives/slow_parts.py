@@ -28,11 +28,11 @@ def slow_parts(instances: pl.DataFrame) -> pl.DataFrame:
     """Compare the transfer times of equal collectives between groups, and name slow hosts, links and groups.
 
     Groups are peers if they run the same collective with the same element type and message size, on the same number of
-    ranks and hosts. Collectives of unknown element type, size or group size have no peers, because they may move
-    different amounts of data. A group is slow if even the lower quartile of its transfer times is an outlier among its
-    peers (`holotrace.enrich.job.outliers`). For a host, the lower quartile is computed twice: over the transfer times of
-    each of its groups that span several hosts, and then over the results. The host is slow if the final value is an
-    outlier among the hosts.
+    ranks and hosts. If the element type, message size or number of ranks is unknown, a group has no peers, because
+    other groups may move different amounts of data. A group is slow if even the lower quartile of its transfer times is
+    an outlier among its peers (`holotrace.enrich.job.outliers`). For a host, the lower quartile is computed twice: over
+    the transfer times of each of its groups that span several hosts, and then over the results. The host is slow if the
+    final value is an outlier among the hosts.
 
     If a group has a slow host, the result names the host. Otherwise, if a slow group spans two hosts, the result names
     the link between them. In all other cases, it names the group.

@@ -1,4 +1,4 @@
-"""The figure of two aligned traces: the operators whose self time changed most, control beside test."""
+"""The figure of two aligned traces: control and test bars for the operators whose self time changed most."""
 
 from __future__ import annotations
 

@@ -49,8 +49,8 @@ class PluginSide(EqualByContent):
     def top(self) -> list[int]:
         """Return the nodes that the plugin compared.
 
-        They are the outermost nodes in the steps of the first thread. If this thread has no steps, they are its
-        outermost nodes.
+        If the first thread has steps, the plugin compared the outermost nodes inside these steps; otherwise, it
+        compared the outermost nodes of this thread.
         """
         on_thread = self.children[0] if self.children else []
         in_steps = [child for row in on_thread if self.classes[row] == NodeClass.STEP for child in self.children[row]]

@@ -132,7 +132,7 @@ class CompiledRegions(Result):
         graph_break_count   int64    functions that continued after a graph break; null if Python functions were not
                                      recorded
         compiled_device_ns  int64    device work launched by compiled code, forward and backward
-        compiled_fraction   float64  0..1, compiled_device_ns as a share of all device work; null without device work
+        compiled_fraction   float64  0..1, compiled_device_ns as a share of all device work; null if there is none
 
     per_kernel   generated kernels, sorted by rank, the longest device_self_ns first:
 

@@ -303,7 +303,7 @@ _FINDINGS = (
     ),
     (
         pl.col("contradicted_count") > 0,
-        "according to the clocks of the trace, {contradictions} would end before beginning; the path counts the overlapping time only once",
+        "according to the clocks of the trace, {contradictions} would lead backwards in time; the path counts the overlapping time only once",
     ),
 )
 """Reasons why a path is less certain. Each consists of a condition on the rows of `per_rank` and a sentence about

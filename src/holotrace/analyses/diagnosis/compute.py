@@ -46,7 +46,7 @@ class Diagnosis(Result):
         step_count       int64    smallest number of steady steps of any rank; 0 if the recording has no steps
         step_ns          int64    mean length of a steady step, over all ranks
         step_std_ns      int64    standard deviation of the step lengths of each rank, averaged over the ranks
-        busy_fraction    float64  0..1, time in which a device is busy; null without device work
+        busy_fraction    float64  0..1, time in which a device is busy; null if there is no device work
         unknown_fraction float64  0..1, time in which no recorded work runs, but unrecorded work may run: a graph replay, or
                                   work from before the recording
         exposed_fraction float64  0..1, time in which a rank communicates without computing (on its devices or, without
@@ -96,7 +96,7 @@ class Diagnosis(Result):
         measured        float64  what the rule measured
         threshold       float64  the smallest value at which the rule applies
         unit            str      of measured and threshold
-        claimed_ns      int64    time per step, on this rank, that counts towards the cost of this finding only
+        claimed_ns      int64    time per step, on this rank, that this finding explains and no earlier finding explains
         explained_ns    int64    time per step, on this rank, that this finding explains; other findings may explain
                                  some of it, too
         saved_ns        int64    time by which a replay without the cause shortens a step of this rank; null if no
@@ -120,7 +120,8 @@ def diagnosis(trace: Trace, *, executor: Executor = IN_PROCESS) -> Diagnosis:
     """Look for known causes of slow jobs, and rank the causes that apply by their cost.
 
     The cost of a cause is the time that is lost because of it. If a replay of the step without the cause saves less
-    time, the cost is this saving, unless the cause certainly costs all of the lost time.
+    time than that, the cost is only what the replay saves. The replay is ignored if the cause is certain to cost all of
+    the lost time.
 
     If several causes may explain the same time, it counts towards the cost of only one of them. Certain causes come
     first, then likely causes, then uncertain causes and the overhead of recording. Symptoms come last.

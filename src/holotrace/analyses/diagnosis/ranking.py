@@ -62,8 +62,8 @@ LEAST_COST_BETWEEN_RANKS = 0.02
 `LEAST_COST` because ranks always wait a little for each other."""
 
 _WEIGHTS = {"jitter": 0.25, "exposed_communication": 0.5, "exposed_on_one_rank": 0.5}
-"""These findings are sorted by only this share of their cost, because the full cost cannot be saved: no single change
-ends jitter, and ranks must exchange data anyway. As a result, causes that can be removed come first."""
+"""For sorting, the costs of these findings are multiplied by these factors, because the full cost cannot be saved: no
+single change ends jitter, and ranks must exchange data anyway. As a result, causes that can be removed come first."""
 
 ABOUT_RECORDING = frozenset({"slow_recording", "profiler_overhead"})
 """Rules about the overhead of recording the trace; their findings come after the findings about the job itself."""
@@ -72,10 +72,10 @@ _MOST_NAMED = 4
 """A caveat names at most this many of the rules that could not be checked, and counts the others."""
 
 _MOST_OF_WAITING = 2
-"""A case can be the cause of a rank's delay if it costs this rank at most this many times the length of the delay.
+"""A case can be the cause of a rank's delay if its cost is at most this multiple of the delay.
 
-If it costs more, it can be the cause only if its cost is at least twice the median cost of the same cause on the other
-ranks.
+If its cost is higher, it can be the cause only if it costs at least twice the median cost of the same cause on the
+other ranks.
 """
 
 _ABSORBED = 0.2
@@ -148,7 +148,11 @@ def _rank_groups(evidence: JobEvidence, rules: Sequence[Rule]) -> list[_Group]:
 def _groups(
     evidence: JobEvidence, of_ranks: Sequence[_Group], found: Sequence[tuple[JobRule, JobCase]]
 ) -> list[_Group]:
-    """Return all groups, each with the time that it claims; cheap findings about several ranks claim time last."""
+    """Return all groups with the costs of their cases.
+
+    The findings about several ranks divide the exposed communication of each rank among themselves, one finding after
+    the other (see `_job_groups`). Findings that are too cheap to report get their part last.
+    """
     last: set[int] = set()
     while True:
         of_job = _job_groups(evidence, found, last)

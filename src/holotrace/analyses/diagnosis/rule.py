@@ -21,7 +21,7 @@ OF_THE_STEP = "of the step"
 """Unit of a threshold that is a share of the time of the steady steps."""
 
 NOTHING: Intervals = (np.empty(0, np.int64), np.empty(0, np.int64))
-"""An empty set of intervals: the `explained` of cases that cost no time themselves."""
+"""An empty set of intervals, the value of `explained` in cases that cost no time themselves."""
 
 
 def needs_nothing(_: object) -> None:

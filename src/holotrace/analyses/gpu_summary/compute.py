@@ -84,7 +84,7 @@ class GpuSummary(Result):
         occupancy_fraction            float64  0..1 estimated achieved occupancy, weighted by kernel duration
         occupancy_known_fraction      float64  0..1, share of the summed kernel time in which the occupancy is known
         tensor_core_fraction          float64  0..1, share of the summed kernel time in kernels known to use tensor or matrix
-                                               cores, a lower bound; null if no kernel's cores are known
+                                               cores, a lower bound; null if no kernel name shows the cores used
         tensor_core_unknown_fraction  float64  0..1, share of the summed kernel time in kernels whose names do not show which
                                                cores they use
         is_estimated                  bool     whether SM efficiency and occupancy are estimated from launch shapes
@@ -207,7 +207,7 @@ def _one_device(
 
 
 def _tensor_cores(kernels: pl.DataFrame) -> pl.DataFrame:
-    """Return the fractions of the summed kernel time on tensor cores and on unknown cores."""
+    """Return the fraction of the summed kernel time on tensor cores, and the fraction whose cores are unknown."""
     duration, uses = pl.col("end_ns") - pl.col("start_ns"), pl.col("uses_tensor_cores")
     total, unknown = pl.when(duration.sum() > 0).then(duration.sum()), duration.filter(uses.is_null()).sum()
     known = pl.when(unknown < total).then(duration.filter(uses).sum() / total)

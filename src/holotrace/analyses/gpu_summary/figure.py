@@ -30,7 +30,7 @@ class _Metric(NamedTuple):
     unknown: str | None = None
 
     def is_in(self, table: pl.DataFrame) -> bool:
-        """Return whether the table has any value of the metric."""
+        """Return whether the metric is known in at least one row of the table."""
         return bool(table.get_column(self.column).count())
 
     def texts(self, table: pl.DataFrame) -> list[str]:

@@ -133,10 +133,10 @@ class Inference(Result):
         busy_ns               int64  time in which work of the step runs
         kernel_ns             int64  summed durations of the step's kernels, copies and memsets
         kernel_count          int64  number of these kernels, copies and memsets
-        compute_bound_ns, memory_bound_ns, unknown_bound_ns  int64  part: kernels run, by roofline bound
+        compute_bound_ns, memory_bound_ns, unknown_bound_ns  int64  part: kernels with this roofline bound run
         copying_ns            int64  part: copies or memsets run, but no kernel
         exposed_ns            int64  part: communication runs, but none of the above
-        unknown_idle_ns       int64  part: nothing runs, cause unknown: a launch or kernels of a graph were not recorded
+        unknown_idle_ns       int64  part: nothing runs; cause unknown, since a launch or a graph's kernels are missing
         launch_idle_ns        int64  part: nothing runs, but the next work has been launched
         host_idle_ns          int64  part: nothing runs, and the next work has not been launched
         bound                 str    the largest part: host, launch, memory, compute, communication or copy; unknown if unclear

@@ -26,7 +26,10 @@ from holotrace.store.trace import RankTrace
 
 _BEFORE_ALL = np.iinfo(np.int64).min
 _DRAFT = r"(?i)^(gpu_model_runner: )?draft$"
-"""vLLM's range around the draft model; https://github.com/vllm-project/vllm/blob/main/vllm/v1/worker/gpu_model_runner.py."""
+"""Matches the name of the range in which vLLM runs the draft model.
+
+Source: https://github.com/vllm-project/vllm/blob/main/vllm/v1/worker/gpu_model_runner.py
+"""
 
 
 class StepWork(NamedTuple):

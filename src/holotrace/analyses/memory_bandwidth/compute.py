@@ -34,7 +34,7 @@ _FILL = re.compile(r"^(hip)?Memset|^FillBuffer", re.IGNORECASE)
 class MemoryBandwidth(Result):
     """The bandwidth of each device for each kind of copy.
 
-    series     one row per start or end of a copy, sorted by rank, device, name, time:
+    series     one row for each start and one for each end of a copy, sorted by rank, device, name, time:
 
         rank          int32
         device        int32
@@ -60,7 +60,8 @@ class MemoryBandwidth(Result):
 
         rank, device, name                                       as above
         change_count, min_bytes_per_s, max_bytes_per_s           int64
-        mean_…, std_…, p25_…, median_…, p75_bytes_per_s          float64  std_…: of a sample; 0 if change_count is 1
+        mean_…, std_…, p25_…, median_…, p75_bytes_per_s          float64  std_…: sample standard deviation;
+                                                                          0 if change_count is 1
 
     findings   one sentence per rank without device work
 

@@ -193,8 +193,8 @@ def _typed(rank_trace: RankTrace, table: pl.DataFrame, schema: dict[str, type[pl
 def _owned_events(rank_trace: RankTrace, nodes: pl.DataFrame, attribution: Attribution) -> pl.DataFrame:
     """Add the host node, the operator and the caller of each memory event; -1 if there is none.
 
-    The node is the innermost node around the event. The operator is the operator of this node, and the caller is the
-    operator around that operator; see `Attribution.operator_and_caller`.
+    The node is the innermost node around the event. `Attribution.operator_and_caller` finds the node's operator, and
+    the caller: the next operator around it.
     """
     innermost = attribution.nodes_of_memory_events(rank_trace)
     parent = np.append(nodes["parent"].to_numpy(), NO_PARENT)

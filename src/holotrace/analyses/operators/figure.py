@@ -1,4 +1,4 @@
-"""The figure of the operators: their self time, on tensor cores and elsewhere, and the time of nested operators."""
+"""The figure of the operators: self time (on tensor cores and elsewhere) and the time of nested operators."""
 
 from __future__ import annotations
 

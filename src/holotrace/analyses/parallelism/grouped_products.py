@@ -33,9 +33,10 @@ class _Shape(NamedTuple):
 
 
 def grouped_products(rank_trace: RankTrace) -> pl.DataFrame:
-    """Return a rank's `PRODUCTS`: number of products, sum of their rows, and largest number of experts in one product.
+    """Return the number of grouped products, the sum of their rows, and the largest number of experts in one.
 
-    The table is empty if no shapes of grouped products were recorded.
+    The result is one row with the columns of `PRODUCTS`, or an empty table if no shapes of grouped products
+    were recorded.
     """
     names = names_matching(rank_trace, _OPERATOR)
     operators = event_ranges(rank_trace, [EventKind.CPU_OP], ["event_index", "start_ns", "end_ns"], names=names)
@@ -52,7 +53,7 @@ def grouped_products(rank_trace: RankTrace) -> pl.DataFrame:
 
 
 def _shape(text: str) -> _Shape | None:
-    """Return the numbers of rows and experts of a product; None if its rows are not divided among experts."""
+    """Return how many rows and how many experts a product has; None if its rows are not divided among experts."""
     dims = json.loads(text)
     left, right = (dims[0], dims[1]) if isinstance(dims, list) and len(dims) > 1 else ([], [])
     if not (_is_shape(left, (2, 3)) and _is_shape(right, (3,))):

@@ -58,7 +58,7 @@ class Roofline(Result):
         bound              str      compute or memory, whichever takes longer at peak rates; null if bytes_moved is
                                     unknown, or if the operator is a matrix product and its flops are unknown
         floor_ns           int64    lower bound of busy_ns at the peak rates of the device
-        roofline_fraction  float64  floor_ns / busy_ns; above 1 only if `contradiction` is set
+        roofline_fraction  float64  floor_ns / busy_ns; above 1 only if `contradiction` is not null
         gap_ns             int64    busy_ns - floor_ns
         uses_tensor_cores  bool     whether a kernel ran on tensor or matrix cores; null if kernel names do not show it
         reason             str      why flops or bytes are unknown; empty if both are known

@@ -20,7 +20,7 @@ def operators_above_their_bounds(result: Roofline) -> pl.DataFrame:
 
 
 def ranks_above_their_bounds(result: Roofline) -> pl.DataFrame:
-    """Return the time of each rank, the share with known costs, and the lower bound."""
+    """Return the busy time of each rank, the share of it with known costs, and the sum of the lower bounds."""
     return known_columns(result.per_rank)
 
 

@@ -67,8 +67,8 @@ class SourceLines(Result):
 
         rank, file, line, function
         callee          str    operator, function or module that the line called directly; in the backward pass,
-                               the function of autograd; null for the line itself
-        call_count      int64  null for the line itself
+                               the outermost autograd function; null for time in the line itself
+        call_count      int64  null if `callee` is null
         host_self_ns, host_blocked_ns, device_self_ns  int64  as above; the rows of a line add up to the line's times
 
     excess     callees that take longer on one rank than on the median rank, the largest excess first:

@@ -101,7 +101,7 @@ def _described(known: HostLines, row: pl.Series) -> pl.DataFrame:
 
 
 def _described_work(known: HostLines, work: pl.DataFrame, rows: pl.DataFrame) -> pl.DataFrame:
-    """Return the device work with the line that launched it, the frame of this line, and the callee of this line."""
+    """Return the device work with the line that launched it, the frame of this line, and what this line called."""
     work = work.select("event_index", "start_ns", "end_ns", "device")
     row = of_work(rows, work)["row"]
     frame = pl.Series("frame", known.frame[row.to_numpy()])

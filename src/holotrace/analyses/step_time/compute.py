@@ -63,7 +63,7 @@ class StepTime(Result):
         cpu_part_ns            int64  an operator runs on the host, and none of the above
         other_part_ns          int64  none of the above
 
-    mean      the mean step of each rank, eight rows per rank, in the order above:
+    mean      how the mean step of each rank is divided: one row for each of the eight parts above, in the same order:
 
         rank         int32
         category     str      kernel, memcpy, memset, communication, runtime, dataloader, cpu or other

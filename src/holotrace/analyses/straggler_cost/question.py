@@ -12,7 +12,10 @@ QUESTION = Analysis(
     definitions=(
         (
             "ideal",
-            "computation takes the mean time of its kind over ranks, stages, microbatches and steps; transfers take the median time",
+            (
+                "computation: the mean time of its kind over all ranks, stages, microbatches and steps; "
+                "transfers: the median time of their kind and size"
+            ),
         ),
         (
             "slowdown",

@@ -14,7 +14,7 @@ from holotrace.enrich.job_operations.replay import Int64Array, Replay, work_ns
 from holotrace.enrich.job_operations.table import STEP_START
 
 WORST_WORKERS = 0.03
-"""M_W gives ideal times to this fraction of the workers, rounded up: those with the highest S_w."""
+"""For M_W, this fraction of the workers (the count is rounded up), those with the highest S_w, take ideal times."""
 
 
 class Scenarios:

@@ -237,7 +237,7 @@ def _may_be_victim(calls: pl.DataFrame) -> bool:
 
 
 def _roles(partials: dict[int, _Partial], steps: Sequence[int] | None) -> pl.DataFrame | None:
-    """Return the role of each rank, as a table from `roles`; None if waits are not traced to their causes."""
+    """Return the table that `roles` computes, or None if waits are not traced to their causes."""
     known = {rank: of_one.histories for rank, of_one in partials.items() if of_one.histories is not None}
     if len(known) < 2:  # noqa: PLR2004 -- no other rank to wait for
         return None

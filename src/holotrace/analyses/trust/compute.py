@@ -42,10 +42,10 @@ class Trust(Result):
 
         rank                   int32
         recorded_ns            int64    from the first to the last event
-        doubtful_ns            int64    part of recorded_ns in which a rule is broken
+        doubtful_ns            int64    part of recorded_ns in which the recording breaks a rule
         trusted_fraction       float64  0..1 of recorded_ns; null if recorded_ns is 0
         device_busy_ns         int64    time in which work runs on a device of the rank
-        doubtful_busy_ns       int64    part of device_busy_ns in which a rule is broken
+        doubtful_busy_ns       int64    part of device_busy_ns in which the recording breaks a rule
         trusted_busy_fraction  float64  0..1 of device_busy_ns; null if device_busy_ns is 0
         doubt_count            int64    rows of `doubts`
 

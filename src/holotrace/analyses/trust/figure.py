@@ -24,7 +24,7 @@ _HEADING = Heading(QUESTION.question, "Share of the time between each rank's fir
 
 
 def plot_trust(result: Trust, *, theme: Theme = "light") -> go.Figure:
-    """Draw a bar for each rank, divided into the share of the recording without broken rules and the share with broken rules.
+    """Draw a bar for each rank: the share of the recording in which no rule is broken, and the share in which one is.
 
     >>> import holotrace
     >>> from holotrace.testing import small_job

@@ -19,6 +19,6 @@ QUESTION = Analysis(
             "trusted",
             "share of recorded time with no broken rule; problems without a time, such as lost events, do not lower it",
         ),
-        ("of device time", "share of the rank's device-busy time in which no rule is broken"),
+        ("of device time", "share of the rank's device-busy time in which the recording breaks no rule"),
     ),
 )

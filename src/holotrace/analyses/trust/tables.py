@@ -9,7 +9,7 @@ from holotrace.questions.tables import View
 
 
 def trusted_shares(result: Trust) -> pl.DataFrame:
-    """Return the trusted share of each rank."""
+    """Return what share of each rank's recording can be trusted."""
     return result.per_rank.select(
         "rank",
         "trusted_fraction",

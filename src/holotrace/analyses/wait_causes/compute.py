@@ -139,8 +139,9 @@ def wait_causes(
 
     In a collective, send or receive, a rank waits until the last rank has arrived. The cause is the activity that
     took longer on the late rank than on the waiting rank since the two ranks last communicated: a kernel, an operator,
-    a Python function, data loading … If the late rank itself waited in this time, the cause of its wait also causes the
-    later wait, and so on. The costs of all causes add up to the total waiting, to the nanosecond.
+    a Python function, data loading … If the late rank itself waited for another rank in this time, the cause of
+    that wait is also a cause of this one, and so on. The costs of all causes add up to the total waiting, to the
+    nanosecond.
 
     Args:
         trace: the job.

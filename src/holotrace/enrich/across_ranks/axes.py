@@ -46,10 +46,10 @@ _NAMES = tuple(
     )
 )
 _PART_OF = {"dp": {"fsdp"}, "cp": {"fsdp", "dp"}, "ep": {"fsdp", "dp", "tp"}}
-"""For each axis, the axes that have precedence over it if a description matches the patterns of both.
+"""For each axis, the axes that are chosen instead if a description matches their patterns, too.
 
-`mesh_dp_shard` matches the patterns of dp and fsdp, but names only the axis fsdp. "data parallel with context parallel"
-and "expert data parallel" name only dp.
+`mesh_dp_shard` matches the patterns of dp and fsdp, but its axis is fsdp. "data parallel with context parallel" matches
+the patterns of dp and cp, and "expert data parallel" matches those of dp and ep; the axis of both is dp.
 """
 
 FSDP_ANNOTATION = r"^FSDP::"
@@ -195,8 +195,8 @@ def _of_all_reduces(forward_fraction: float | None) -> tuple[str, ...]:
 def axes_of_groups(groups: pl.DataFrame, uses: Mapping[int, Use]) -> dict[int, Axis]:
     """Return {group: its axis}.
 
-    If the description of a group names an axis, the group has this axis. All other groups of equal size and stride
-    share one axis:
+    If the description of a group names an axis, the group has this axis. Among the other groups, those of
+    equal size and stride share one axis:
 
     - If the descriptions of groups of this size and stride name exactly one axis, the other groups have the same axis.
     - If the descriptions name no axis or several axes, the axis of the other groups is inferred from the collectives of
@@ -256,7 +256,10 @@ def _of_equal_shape(groups: Iterable[_Group]) -> dict[_Shape, list[int]]:
 
 
 def _shared_axis(described: Collection[str], uses: Iterable[Use]) -> Axis:
-    """Return the axis of groups of one shape: the only axis in `described`, else the axis that fits their use."""
+    """Return the axis that all groups of one shape share.
+
+    If `described` contains exactly one axis, return this axis; otherwise, the axis that fits the use of the groups.
+    """
     return Axis(tuple(described), "equal groups") if len(described) == 1 else axis_of_use(_joined(uses))
 
 

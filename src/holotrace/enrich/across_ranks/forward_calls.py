@@ -23,7 +23,7 @@ Source: https://github.com/pytorch/pytorch/blob/main/torch/csrc/autograd/engine.
 """
 
 _BEFORE_ALL = np.iinfo(np.int64).min
-"""A time before all other times."""
+"""A time earlier than any time in a trace."""
 
 
 def in_forward(rank_trace: RankTrace, asked_ns: pl.Series) -> pl.Series:

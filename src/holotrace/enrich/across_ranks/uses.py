@@ -20,8 +20,8 @@ def uses_of_groups(calls: pl.DataFrame) -> dict[int, Use]:
     """Return {group: its use}.
 
     Args:
-        calls: `JobCalls.calls`, with the `module` that requested each call, and `in_forward` from
-            `holotrace.enrich.across_ranks.forward_calls`.
+        calls: `JobCalls.calls`, including the columns `module` (the module that requested the call) and `in_forward`
+            (see `holotrace.enrich.across_ranks.forward_calls`).
     """
     known = calls.drop_nulls("group")
     fractions, exchanges = _forward_fractions(known), _exchanges(known)

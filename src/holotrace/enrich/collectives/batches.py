@@ -20,7 +20,7 @@ _COLUMNS: dict[str, pl.DataType | type[pl.DataType]] = {"first_index": pl.UInt32
 
 
 def batches(rank_trace: RankTrace, rows: pl.DataFrame) -> pl.DataFrame:
-    """Return which sends and receives each batch of a rank consists of.
+    """Return the partners and the first event of each batch of sends and receives.
 
     Args:
         rank_trace: the rank.

@@ -30,7 +30,7 @@ _SCANNED_LENGTH = 1_000
 may be very long."""
 
 HOST_COLLECTIVE = r"^(gloo|mpi|ucc):\w"
-"""Annotations of collectives that the host itself performs. NCCL's collectives are excluded: they run on devices, and
+"""Matches annotations of collectives that run on the host. NCCL's collectives are excluded: they run on devices, and
 the host only launches them."""
 
 _FAMILIES = tuple(
@@ -103,7 +103,7 @@ def communication(rank_trace: RankTrace) -> pl.DataFrame:
         name                 str     name of the kernel or annotation
         recorded_collective  str     name of the collective in the args, such as `allreduce`; null if missing
         family               str     collective, such as `all_reduce`, found in the args, in the annotation of the host
-                                     call or in name, in this order; `unknown` if in none of them
+                                     call or in name, in this order; `unknown` if none of them names one
         dtype                str     recorded name of the element type; null if unknown
         byte_count           int64   bytes that this rank contributes; null if unknown
         group                str     name that is equal on all ranks of the process group; null if unknown
@@ -251,9 +251,9 @@ _ARGS = (
 def _group(world_size: int | None) -> pl.Expr:
     """Return a name for each group: the same on all its ranks, and different from the names of other groups.
 
-    Processes number their groups independently, so recorded names do not match. The recorded list of ranks ends after
-    30 ranks, but these are enough to distinguish groups of the same size and description. Without a list of ranks, only
-    the group of all ranks can be identified.
+    Processes number their groups independently, so the recorded names of a group differ between ranks. The recorded
+    list of ranks ends after 30 ranks, but these are enough to distinguish groups of the same size and description.
+    Without a list of ranks, only the group of all ranks can be identified.
     """
     listed = pl.col("group_ranks").fill_null("").str.contains(r"\d")
     is_whole_job = (pl.col("group_description") == "default_pg") | (pl.col("group_size") == (world_size or -1))

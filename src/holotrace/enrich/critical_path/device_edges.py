@@ -139,7 +139,8 @@ def _stream_order(activities: WindowActivities) -> list[GraphEdges]:
     """Return the edges between consecutive work on each stream.
 
     If work B starts before the previous work A on its stream has ended, one edge leads from the start of A to the start
-    of B. Another edge leads to the start of B from the work on this stream that was the last to end before B started.
+    of B. If C is the work on this stream that ended last before B started, another edge leads from the end of C to the
+    start of B.
     """
     rows = np.flatnonzero(~activities.is_host)
     stream = activities.stream_number[rows]
@@ -239,7 +240,7 @@ def inferred_waits(rank_trace: RankTrace, activities: WindowActivities) -> Graph
 def _last_but_sends(rank_trace: RankTrace, activities: WindowActivities, rows: _Rows, late: _Rows) -> _Rows:
     """Return, for each row in `late`, the work on its device that was the last to end before it began; -1 if none.
 
-    If a send was the last to end, but other work ended at the same time, return the other work.
+    If a send was the last to end, but other work ended almost at the same time, return the other work.
     """
     device = activities.column("device")[rows].astype(np.int64)
     start_ns, end_ns = activities.column("start_ns")[rows], activities.column("end_ns")[rows]

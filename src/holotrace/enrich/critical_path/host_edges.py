@@ -38,8 +38,8 @@ def host_edges(rank_trace: RankTrace, activities: WindowActivities, track_id: in
 
     Another thread is assumed to work in a gap of the main thread if its work ends within the gap and it is busy for at
     least half of the gap. A thread that runs the backward operators of the main thread's forward operators is treated
-    as busy even between its ranges. It may also work while the main thread is inside an operator, because this operator
-    may have started the backward pass and may be waiting for the pass to end.
+    as busy even between its ranges. Such a backward thread may also work while the main thread is inside an operator,
+    because this operator may have started the backward pass and may be waiting for the pass to end.
 
     If the main thread begins to wait for a collective that has already started on another lane, an edge leads from the
     start of the wait to the end of the collective. PyTorch's ranges `gloo:send` and `gloo:recv` always end in such a

@@ -75,8 +75,8 @@ def critical_path_graph(
 def _segments(graph: EventGraph) -> pl.DataFrame:
     """Walk back from the end of the window along the binding edges.
 
-    If an edge ends before it begins, because times are rounded or clocks differ, the segment before the edge is cut at
-    the end of the edge.
+    Because times are rounded or clocks differ, an edge can end before it begins. Such an edge gets a segment of length
+    0 at its end, and the segment before it also ends there.
     """
     edges = graph.order()
     way = path_to(edges.node_count - 1, edges, graph.binding.to_numpy())

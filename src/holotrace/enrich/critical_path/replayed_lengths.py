@@ -16,7 +16,7 @@ _FEWEST = 8
 
 
 def replayed_lengths_ns(graph: EventGraph) -> npt.NDArray[np.int64]:
-    """Return how long each edge takes in a replay: as measured if it is binding, else at least its weight.
+    """Return how long each edge takes in a replay: binding edges as long as measured, others at least their weight.
 
     There is always some delay between two kernels on a stream, between a launch and its kernel, and between device work
     and the host that waits for it. But this delay was measured only for binding edges, and in a replay, other edges may

@@ -41,8 +41,8 @@ def first_calls(rank_trace: RankTrace) -> pl.DataFrame:
     In a recording with steps, runtime calls that allocate or free memory are ignored, because they may repeat only
     every few steps. If more than half of the steps contain the start of a remaining long call, no call is returned.
 
-    In a recording without steps, calls are judged by name: if a name has at least two long calls, and more than half of
-    its calls are long, none of its calls is returned.
+    In a recording without steps, calls with the same name are left out if at least two of them are long, and more than
+    half of them are long.
 
     Returns:
         Sorted by start_ns; if calls are nested, only the innermost one is returned:

@@ -50,7 +50,7 @@ def incomplete_replays(rank_trace: RankTrace) -> pl.DataFrame:
 
     - No other replay in the trace has the same kernels.
     - At least two other replays share a set of kernels that contains all kernels of the incomplete replay and more. At
-      least one of them runs between the same two neighbours as the incomplete replay.
+      least one of these other replays runs between the same two neighbouring replays as the incomplete replay.
 
     Returns:
         Sorted by start_ns; empty without graphs:

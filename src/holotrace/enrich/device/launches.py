@@ -21,8 +21,8 @@ def launches(rank_trace: RankTrace) -> pl.DataFrame:
 
     The row and the call have the same `correlation`, which is above 0. One call, such as the launch of a CUDA graph,
     may launch many rows. Several calls may have the same correlation, because a runtime call contains a driver call, or
-    because the file joins several processes. Then one of them is chosen. The following calls are preferred, in
-    this order of priority:
+    because the file joins several processes. In this case, one of these calls is chosen for each row. The following calls
+    are preferred, in this order of priority:
 
     1. calls that have the `external_id` of the row;
     2. calls that began no later than the row;

@@ -22,7 +22,7 @@ process polls only between a few of its launches."""
 
 @derived
 def calls_between_launches(rank_trace: RankTrace) -> float | None:
-    """Return the mean number of runtime calls between two recorded launches if the recording is thinned, or None.
+    """If the recording is thinned, return the mean number of runtime calls between two recorded launches; else None.
 
     A recording of at most 100 launches is never regarded as thinned.
     """

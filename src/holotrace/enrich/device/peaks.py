@@ -55,7 +55,7 @@ class Device:
     attainable_tflops: tuple[tuple[str, float], ...] = ()
 
     def source(self, column: str) -> str:
-        """Return the source of the figure for a precision or for "memory", and whether the figure is unconfirmed."""
+        """Return the source of the peak of a precision or of "memory"; the text says if the peak is not confirmed."""
         dated = f"{self.url} ({self.date})" if self.date else self.url
         return f"{dated}, not confirmed" if column in self.unconfirmed else dated
 

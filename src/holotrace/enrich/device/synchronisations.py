@@ -37,8 +37,8 @@ _HOST_WAIT = ("call_index", "sync_index", "scope", *_STREAM, "record_index", "so
 def event_records(rank_trace: RankTrace) -> pl.DataFrame:
     """Return the calls that record an event in a stream.
 
-    A call records an event if its name says so, or if a wait or a device row refers to its correlation; that wait or
-    row also shows the stream.
+    A call records an event if its name says so, or if the device row of an event or of a wait refers to the call's
+    correlation. That row also contains the stream.
 
     Returns:
         In file order:

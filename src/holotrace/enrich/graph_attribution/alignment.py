@@ -17,8 +17,8 @@ UNNAMED = -1
 class Work(NamedTuple):
     """Kernels, copies and memsets, in order.
 
-    names   a number that stands for the name of each; if two names may belong to the same kernel, they have the same
-            number; `UNNAMED` if the name is unknown
+    names   a number for the name of each; names that may refer to the same kernel have the same number; `UNNAMED` if
+            the name is unknown
     kinds   the EventKind of each: kernel, copy or memset
     """
 
@@ -30,8 +30,8 @@ def aligned(replayed: Work, streams: _Int64, captured: Work) -> _Int64:
     """Return the captured launch of each replayed kernel, copy or memset; `NO_PARTNER` if unknown.
 
     Each stream runs its kernels in the order of their launches. So the streams are aligned one by one, beginning with
-    the stream that has the most work. For each stream, the longest common subsequence pairs its kernels with the
-    launches that are still unpaired. Then `_with_unnamed` pairs launches that have no kernel name.
+    the stream that has the most work. The kernels of a stream are paired with the launches that are still unpaired,
+    along the longest common subsequence of the two lists. Then `_with_unnamed` pairs launches that have no kernel name.
     """
     partner = np.full(len(streams), NO_PARTNER, np.int64)
     is_left = np.ones(len(captured.names), np.bool_)
@@ -60,10 +60,10 @@ def _in_order(replayed: Work, captured: Work) -> _Int64:
 
 
 def _with_unnamed(found: _Int64, replayed: Work, captured: Work) -> _Int64:
-    """Also pair the launches and the replayed work that remain between two neighbouring pairs.
+    """Also pair the remaining launches with the remaining replayed work, separately between any two neighbouring pairs.
 
-    They are paired in order if all of these launches are unnamed, and if the sequence of their kinds equals the
-    sequence of kinds of the replayed work. Otherwise, they stay unpaired.
+    Between two pairs, launches and work are paired in order if all of these launches are unnamed, and if the sequence
+    of their kinds equals the sequence of kinds of the replayed work. Otherwise, they stay unpaired.
     """
     rows = np.concatenate([[-1], np.flatnonzero(found != NO_PARTNER), [len(found)]])
     others = np.concatenate([[-1], found[rows[1:-1]], [len(captured.names)]])

@@ -160,7 +160,7 @@ class _Choice:
         return Match(reference, sequence.how, np.append(sequence.nodes, NO_PARENT)[partner], is_sure)
 
     def _is_sure(self, chosen: int, compared: list[int] | range) -> bool:
-        """Return whether the chosen recording has the same shapes as all compared recordings with the same work."""
+        """Return whether all compared recordings with the same work as the chosen one also have its input shapes."""
         equal = [number for number in compared if self._same[number] == self._same[chosen]]
         return all(self._shapes(number) == self._shapes(chosen) for number in equal)
 
@@ -235,7 +235,7 @@ def _compared_kind(kind: int) -> int:
 def _first_equal(candidates: list[_Candidate]) -> list[int]:
     """Return, for each candidate, the number of the first candidate that has the same names and kinds.
 
-    Many layers have equal captures; a replay is compared with only one of them.
+    Many layers have equal captures. A replay is compared with only the first of several equal captures.
     """
     first: dict[tuple[object, ...], int] = {}
     return [

@@ -40,7 +40,7 @@ _NO_WORK = re.compile(r"HostFunc|GraphLaunch")
 _COPY = re.compile(r"^(cuda|cu|hip)Memcpy")
 _MEMSET = re.compile(r"^(cuda|cu|hip)Memset")
 _MOST_RANGES = 200
-"""If a recording without graphs has more annotated ranges than this, only the longest are compared with replays."""
+"""At most this many annotated ranges of a recording without graphs, the longest ones, are compared with replays."""
 
 
 class Sequence(NamedTuple):
@@ -50,7 +50,7 @@ class Sequence(NamedTuple):
     batch_size  batch size or number of tokens; None if unknown
     names       name of each kernel; None if not recorded
     kinds       EventKind of each kernel, copy or memset
-    nodes       row in `recorded_nodes` of the node around each launch; -1 if there is none
+    nodes       for each launch, the row in `recorded_nodes` of the node that contains it; -1 if there is none
     """
 
     how: str

@@ -69,7 +69,7 @@ class Layers(NamedTuple):
 
 
 def repeated_layers(kernels: _Rows, names: list[str]) -> Layers | None:
-    """Return the layers of a sequence; None if fewer than half of its kernels are in layers.
+    """Return the layer of each kernel in a sequence; None if fewer than half of the kernels are in layers.
 
     Args:
         kernels: a number for each kernel; launches of the same kernel with the same geometry have the same number.
@@ -234,9 +234,9 @@ def _kernels_before_first_anchor(kernels: _Rows, is_norm: _Bools, first: int, us
 
     Kernels between the last anchor of a layer and the first anchor of the next layer may belong to either layer.
     Kernels right before the first anchor of the first layer belong to this layer if the other layers run the same
-    kernels before their first anchors. If the other layers run different kernels there, a normalisation right before
-    the first anchor still belongs to the first layer if the other layers also run a normalisation there. The first
-    layer may use a different normalisation kernel, because the kernel of later layers often also adds the residual.
+    kernels before their first anchors. There is one exception: a normalisation right before the first anchor belongs
+    to the first layer even if the other layers run a different normalisation kernel before their first anchors. The
+    kernels may differ because the kernel of later layers often also adds the residual.
     """
     before = min(first, len(usual) - 1)
     same = kernels[first - before : first] == usual[len(usual) - before :]

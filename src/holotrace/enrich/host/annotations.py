@@ -42,7 +42,7 @@ def device_annotations(rank_trace: RankTrace) -> pl.DataFrame:
     """Return the annotations on streams: the recorded ones or, if there are none, projected ones.
 
     Returns:
-        event_index   uint32  the recorded annotation on the stream, or the host annotation that was projected
+        event_index   uint32  the annotation recorded on the stream; for a projected one, the host annotation
         name          uint32  string id
         start_ns, end_ns  int64
         device        int32   -1 if unknown

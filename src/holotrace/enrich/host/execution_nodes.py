@@ -35,7 +35,7 @@ def node_rows(rank_trace: RankTrace, execution_trace: ExecutionTrace) -> pl.Data
 
 
 def _numbers(rank_trace: RankTrace) -> pl.DataFrame:
-    """Return `event_index` and `record_function_id` of the operators and annotations that have this id."""
+    """Return `event_index` and `record_function_id` of the operators and annotations that have such an id."""
     events = rank_trace.events_of(_KINDS, ["event_index", "external_id"])
     own = rank_trace.table("operators", ["event_index", "record_function_id"]).filter(pl.col("record_function_id") > 0)
     if len(own):

@@ -43,7 +43,9 @@ def forward_of(rank_trace: RankTrace) -> pl.DataFrame:
 
 
 def threads_joined_by_arrows(rank_trace: RankTrace) -> pl.DataFrame:
-    """Return the pairs of threads that forward-to-backward arrows connect; much faster than `forward_of`.
+    """Return the pairs of threads that forward-to-backward arrows connect.
+
+    This is much faster than `forward_of`.
 
     Returns:
         One row for each pair of threads, in any order:
@@ -111,7 +113,7 @@ def _arrows(rank_trace: RankTrace, columns: list[str]) -> pl.DataFrame:
 
 
 def _only_operators(arrows: pl.DataFrame, operators: pl.DataFrame) -> npt.NDArray[np.int64]:
-    """Return the operator that begins at each arrow end if there is only one, else `NO_MATCH` or `SEVERAL`.
+    """Return the operator that begins at each end of an arrow; `NO_MATCH` if none does, `SEVERAL` if several do.
 
     Track and start are combined into one integer key, because a join would take ten times as long.
     """

@@ -38,7 +38,7 @@ def host_nodes(rank_trace: RankTrace) -> pl.DataFrame:
         parent        int64   row of the innermost node that contains it; -1 if there is none
         depth         int32   number of nodes that contain it
         node_class    uint8   NodeClass
-        name          uint32  string id; null on roots; the module's name on backward nodes
+        name          uint32  string id of the name; null for roots; backward nodes have the module's name
         start_ns      int64
         end_ns        int64
         of_parent_ns  int64   the node's time that overlaps no earlier sibling; subtracted from the parent's self time

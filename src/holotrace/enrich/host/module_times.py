@@ -156,9 +156,9 @@ def _in_tree_order(modules: pl.DataFrame, names: pl.Series) -> pl.DataFrame:
 
 
 def _names(rank_trace: RankTrace, ids: pl.Series) -> pl.Series:
-    """Return the names without their prefixes.
+    """Return the names of modules without the prefixes that profilers add.
 
-    Lightning also writes the class before the name: `[pl][module]Linear: net.fc`.
+    Lightning's prefix contains the module's class: `[pl][module]Linear: net.fc` becomes `net.fc`.
     """
     plain = rank_trace.texts(ids).str.strip_prefix(MODULE_PREFIX).str.strip_prefix(LIGHTNING_PROFILE_PREFIX)
     marked = plain.str.starts_with(LIGHTNING_MODULE_PREFIX)

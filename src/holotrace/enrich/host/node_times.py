@@ -64,7 +64,7 @@ def timed_work(owners: pl.DataFrame, durations: pl.DataFrame, uses_tensor_cores:
 def eligible_by_name(
     rank_trace: RankTrace, nodes: pl.DataFrame, is_eligible: Callable[[pl.Series], pl.Series]
 ) -> Bools:
-    """Return whether each node is eligible; calls `is_eligible` only once, with all distinct names."""
+    """Return whether `is_eligible` accepts each node's name; it is called only once, with all distinct names."""
     distinct = nodes["name"].unique().drop_nulls()
     by_id = np.zeros(len(rank_trace.strings) + 1, np.bool_)
     by_id[distinct.to_numpy()] = is_eligible(rank_trace.texts(distinct)).to_numpy()

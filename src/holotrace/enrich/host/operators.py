@@ -24,8 +24,8 @@ _Rows = npt.NDArray[np.int64]
 def launching_operator(rank_trace: RankTrace) -> pl.DataFrame:
     """Return the operators around the launch of every device activity.
 
-    These are the operators that contain the call that launched the activity. If the call is unknown, or if no operator
-    contains it, they are the operator that has the same external id as the activity, and the operators around it.
+    These operators contain the call that launched the activity. If the call is unknown, or if no operator contains it,
+    the innermost operator is the one with the same external id as the activity.
 
     Returns:
         One row for each row of `launches`, in the same order:

@@ -87,7 +87,7 @@ class HostLines(NamedTuple):
 class _Owners(NamedTuple):
     """The line of each range and the row of its frame.
 
-    Both are -1 for ranges that inherit them from the range around them.
+    A range that inherits its line and frame from the range around it has -1 for both.
     """
 
     line: _Rows
@@ -346,7 +346,7 @@ def _rows_in(by_event: pl.DataFrame, event_index: pl.Series) -> _Rows:
 
 
 def _callees(ranges: pl.DataFrame, parent: _Rows, owners: _Owners, owner: _Rows) -> _Rows:
-    """Return the callee of each range, as in `HostLines`; annotations are ignored."""
+    """Return the callee of each range, as described in `HostLines`; annotations are ignored."""
     names_work, rows = _names_work(ranges), np.arange(len(ranges))
     is_frame = (owners.frame == rows) & _is_python(ranges)
     around = nearest_above(parent, names_work, rows)

@@ -71,7 +71,7 @@ def inference_steps(rank_trace: RankTrace, patterns: tuple[str, ...] = ()) -> In
 
     Names of ranges mark the steps, according to `patterns` and the rules of `holotrace.enrich.inference.step_names`. If no
     names mark steps, the repeated forward passes of a model are the steps, provided that shapes or the module's class show
-    their kind.
+    the kind of each step.
     """
     named = named_steps(rank_trace, patterns)
     findings = _unreadable(named)
@@ -150,7 +150,7 @@ def _pairs(said: StepName) -> int | None:
     sums = said.sums
     if not sums or any(
         sums[f"{of}_sqsq"] > sums[f"{of}_sqsk"] for of in ("c", "g")
-    ):  # impossible, because the keys k include the new tokens q
+    ):  # impossible, because the new tokens (q) are among the keys (k)
         return None
     return sum(sums[f"{of}_sqsk"] - (sums[f"{of}_sqsq"] - sums[f"{of}_sq"]) // 2 for of in ("c", "g"))
 

@@ -49,7 +49,7 @@ class NamedSteps(NamedTuple):
 
 
 def named_steps(rank_trace: RankTrace, patterns: tuple[str, ...]) -> NamedSteps:
-    """Return the steps marked by the names of ranges.
+    """Return the steps: a range marks a step if its name matches a rule in `step_names` or one of `patterns`.
 
     If exactly one step is nested inside a range, both mark the same step: for example, SGLang's `step[…]` may be inside
     `execute_…`. A range with several steps inside is not a step.
@@ -100,8 +100,8 @@ def _with_inner(outer: NamedStep, steps: list[NamedStep]) -> list[NamedStep]:
 def _joined(outer: StepName, inner: StepName) -> StepName:
     """Combine the facts in the names of two nested ranges. If both names give a fact, the outer name's value is used.
 
-    The result keeps the rule that matched the inner name. But if that rule is general (a rule for annotations, or a
-    user's pattern), the result keeps the rule that matched the outer name.
+    The rule of the result is the rule that matched the inner name. Only if that rule is general (a rule for
+    annotations, or a user's pattern), it is the rule that matched the outer name.
     """
     filled = {name: value for name, value in inner._asdict().items() if getattr(outer, name) is None}
     rule = outer.rule if inner.rule.engine in _GENERAL_ENGINES else inner.rule

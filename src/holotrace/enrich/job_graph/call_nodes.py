@@ -23,8 +23,8 @@ class CallGraph(EqualByContent):
     """The event graph of a rank for a window of time, and the communication calls in this window.
 
     graph  the event graph. A collective that the host performs is an activity in its own lane, apart from the thread
-           that requested it. An edge leads from the thread to the collective's start. If the thread waits for the
-           collective, another edge leads from the collective's end back to the thread. If the wait begins after the
+           that requested it. An edge leads from the requesting thread to the collective's start. If the thread waits
+           for the collective, another edge leads from the collective's end back to the thread. If the wait begins after the
            collective's start, a third edge leads from the start of the wait to the collective's end.
     calls  the calls within the window, in the order of `of_rank(rank_trace).calls`:
 
@@ -66,8 +66,8 @@ def _calls(rank_trace: RankTrace, activities: WindowActivities) -> pl.DataFrame:
 def _asked(activities: WindowActivities, asked_ns: pl.Series, rows: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
     """Return, for each call, the last node of the requesting thread at or before the time of the request.
 
-    If the call is a kernel, or if the thread has no node that early, return the node at which the call starts. A call
-    that the host performs has a lane of its own; the thread that recorded the call is the requesting thread.
+    If the call is a kernel, or if the thread has no node that early, return the node at which the call starts. If
+    the host performs the call, the call is on a separate lane, and the thread that recorded it requested it.
     """
     nodes, tracks, lanes = activities.nodes, activities.column("track_id"), activities.column("lane")
     asked: npt.NDArray[np.int64] = nodes.start[rows].copy()

@@ -34,7 +34,10 @@ class JoinType(IntEnum):
     start. In addition, each call has an edge of length 0 from its start to its end.
     """
     OUTSIDE = 5
-    """From the start of the step to the point where all ranks have arrived, if a rank arrives outside its window."""
+    """From the start of the job's step to the point where all ranks have arrived.
+
+    A call has this edge if a rank arrives outside the window of its own step.
+    """
     WINDOW = 6
     """From the start of the job's step to a rank's first point, or from a rank's last point to the end of the step."""
 
@@ -50,7 +53,7 @@ class JoinEdges(NamedTuple):
 
 
 def within_ranks(of_ranks: Mapping[int, RankGraph], first: _Int64, time_ns: _Int64) -> list[JoinEdges]:
-    """Return the edges within ranks, binding chains first.
+    """Return the edges within ranks; the edges of binding chains come first.
 
     If several edges arrive at a point at the same time, the first of them in the returned list becomes the point's
     binding edge.

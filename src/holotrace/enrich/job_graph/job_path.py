@@ -65,7 +65,7 @@ def legs(job: JobGraph) -> pl.DataFrame:
 
 
 def _before(job: JobGraph, sources: np.ndarray, kinds: np.ndarray) -> np.ndarray:
-    """Return the rank at the source of each edge or, for a transfer, the rank that arrived last."""
+    """Return, for each edge, the rank of its source; if the edge is a transfer, the rank that arrived last."""
     binding = job.binding[sources]
     arrived = np.where(binding >= 0, job.rank[job.edges.source[binding]], -1)
     return np.where(kinds == JoinType.TRANSFER, arrived, job.rank[sources])

@@ -54,7 +54,7 @@ def placed_calls(of_ranks: Mapping[int, RankGraph], job: JobCalls, first: _Int64
 
 
 def _awaited_ns(graph: RankGraph) -> _Int64:
-    """Return how long each call lasted after its rank stopped delaying the end of the call.
+    """Return how long each call still lasted once nothing on its own rank delayed its end.
 
     The time is `_FOREVER_NS` if the rank does not delay the end at all, because only communication delays it.
 
@@ -69,7 +69,7 @@ def _awaited_ns(graph: RankGraph) -> _Int64:
 
 
 def joints(calls: pl.DataFrame) -> pl.DataFrame:
-    """Return, for each `instance` in which ranks wait, when all ranks had arrived and how long the transfer took."""
+    """Return the last arrival and the transfer time of each `instance` in which ranks wait."""
     members = calls.drop_nulls("instance").with_columns(
         pl.col("arrives_ns").max().over("instance").alias("joint_ns"),
         pl.when(pl.col("clock").n_unique().over("instance") > 1)

@@ -56,14 +56,14 @@ _OF_SOME = ("microbatch", "global_chunk", "instance", "message_bytes")
 
 
 def _late_starts(steps: pl.DataFrame) -> pl.DataFrame:
-    """Return one operation per rank and step: the delay between the first rank's start and this rank's start."""
+    """Return one operation per rank and step: it lasts from the first rank's start until this rank's start."""
     first = pl.col("start_ns").min().over("step")
     late = steps.select("rank", "step", first.alias("start_ns"), (pl.col("start_ns") - first).alias("duration_ns"))
     return late.with_columns(pl.lit(STEP_START).alias("kind"), pl.lit(0, pl.Int64).alias("sequence"))
 
 
 def _begun(calls: pl.DataFrame, began: pl.DataFrame) -> pl.DataFrame:
-    """Return the calls within steps, with start times from `began_ns`."""
+    """Return the calls within steps; a call with a `began_ns` starts then instead of at its recorded start."""
     known = calls.drop_nulls("step").join(began, on=["rank", "event_index"], how="left", maintain_order="left")
     earlier = (pl.col("start_ns") - pl.col("began_ns")).fill_null(0)
     start = pl.coalesce("aligned_start_ns", "start_ns") - earlier
@@ -166,7 +166,7 @@ def _named(calls: pl.DataFrame, computed: pl.DataFrame, places: pl.DataFrame, ax
 
 
 def _directions(calls: pl.DataFrame, computed: pl.DataFrame, places: pl.DataFrame) -> pl.DataFrame:
-    """Infer each message's direction from the pass before its send or, if no pass is known, from the stages' order."""
+    """Infer each message's direction from the last pass before its send; if none is known, from the stages' order."""
     messages = calls.filter(pl.col("collective").is_in(POINT_TO_POINT))
     ended = computed.filter(pl.col("kind").is_in(["forward-compute", "backward-compute", "weight-compute"])).select(
         "rank", pl.col("end_ns").alias("time"), pl.col("kind").alias("pass")

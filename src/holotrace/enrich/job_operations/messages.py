@@ -41,7 +41,7 @@ def messages_of(messages: pl.DataFrame, passes: pl.DataFrame) -> Messages:
       the k-th receive belongs to the (k+1)-th pass.
     - Otherwise, the k-th message belongs to the k-th pass.
 
-    A message that belongs to a pass that needs no message carries no data.
+    A message carries no data if it is matched to a pass that needs no message.
 
     Args:
         messages: operations with a kind in `MESSAGES`.
@@ -87,7 +87,8 @@ def _with_counts(messages: pl.DataFrame, passes: pl.DataFrame) -> pl.DataFrame:
 def _carrying(counted: pl.DataFrame) -> pl.DataFrame:
     """If more messages were recorded than the passes need, drop the messages that carry no data.
 
-    Sends that end before the first pass ends, and receives that start after the last pass has started, carry no data.
+    Such a message is a send that ends before the first pass has ended, when there is nothing to send yet, or a receive
+    that starts after the last pass has started, when no pass needs data any more.
     """
     end = pl.col("start_ns") + pl.col("duration_ns")
     is_late = pl.col("start_ns") > pl.col("last_start") + CLOCK_ERROR_NS

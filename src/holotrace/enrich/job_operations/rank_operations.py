@@ -181,7 +181,7 @@ def _prepared(pieces: pl.DataFrame, calls: pl.DataFrame, began: Int64Array) -> p
 
 
 def _after_backward(pieces: pl.DataFrame) -> pl.DataFrame:
-    """Change forward-compute after a step's last backward pass to optimizer, because it clips or unscales gradients."""
+    """Relabel forward computations after a step's last backward pass as optimizer work, such as gradient clipping."""
     is_backward = pl.col("kind").is_in(["backward-compute", "weight-compute"])
     last = pl.when(is_backward).then("end_ns").max().over("step")
     is_late = (pl.col("kind") == "forward-compute") & (pl.col("start_ns") >= last)

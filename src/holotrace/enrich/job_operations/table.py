@@ -61,7 +61,7 @@ PREPARATION = "preparation"
 """Kind of the work that a rank does in a step before it receives its first message."""
 
 BEFORE_PASSES = (STEP_START, "data-loading", PREPARATION)
-"""The kinds that precede the first pass of a step."""
+"""The kinds of operations before the first pass of a step."""
 
 KINDS = (*BEFORE_PASSES, *PASSES, *MESSAGES, "params-all-gather", *AFTER_PASSES, *_OF_AXES)
 """All kinds of operations; kinds such as `dp-all-reduce` are collectives over one axis of parallelism."""
@@ -84,8 +84,8 @@ _TIMES = {"start": ("start", "start_ts"), "duration": ("duration",)}
 def operations_table(frame: pl.DataFrame, source: str = "the table of operations") -> pl.DataFrame:
     """Check a table of operations, and convert its columns to the standard names and types.
 
-    Each row is one operation of one rank in one step. Rows may be in any order. The table below lists the columns; the
-    names after "also" are accepted too. All other columns are dropped.
+    Each row is one operation of one rank in one step. Rows may be in any order. The table below lists the columns,
+    with alternative names after "also". All other columns are dropped.
 
         kind           str     one of `KINDS`, such as forward-compute, forward-send, grads-reduce-scatter; also `optype`
         start_ns       int64   start time; also start_us, start_ms, start_s; `start`, `start_ts` in seconds

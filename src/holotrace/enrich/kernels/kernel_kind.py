@@ -229,7 +229,7 @@ RULES: tuple[Rule, ...] = (
     Rule(
         r"^(job_exe|packet|pe_exe|cpum_exe_subgraph|collective_subgraph_execution)",
         KernelKind.OTHER,
-        "MTIA jobs, packets and programs whose contents the row does not show; HTA does not count them as computation either",
+        "MTIA jobs, packets and programs that do unknown work; not counted as computation, as in HTA",
         _MTIA,
     ),
 )

@@ -1,13 +1,13 @@
 """Which kernels run on tensor cores (NVIDIA) or matrix cores (AMD), and which operators could use them.
 
-The profiler does not record which cores a kernel uses. The name of a kernel often shows its cores, but in words that
-change with every generation of hardware and libraries. A table of rules lists these words with their sources. The first
-rule that matches decides: the user's rules come first, then the rules of the file that `HOLOTRACE_TENSOR_CORE_RULES`
-names, then `RULES`.
+The profiler does not record which cores a kernel uses. A kernel's name often shows which cores it uses, but in words
+that change with every generation of hardware and libraries. A table of rules lists these words with their sources. The
+first rule that matches decides: the user's rules come first, then the rules of the file that
+`HOLOTRACE_TENSOR_CORE_RULES` names, then `RULES`.
 
-If no rule matches, the cores depend on the kernel's name and work:
+If no rule matches, the kernel's name and its kind of work decide:
 
-- They are unknown if the name contains a word for matrix products, such as `gemm`.
+- The cores are unknown if the name contains a word for matrix products, such as `gemm`.
 - Otherwise, they are ordinary cores if the kernel communicates or moves memory, or if its name suggests other work.
 - Otherwise, they are unknown.
 """
@@ -401,7 +401,7 @@ def _matcher(rules: tuple[Rule, ...], kernel_rules: tuple[kernel_kind.Rule, ...]
 
 
 def _by_work(name: str, kind_of: Callable[[str], KernelKind | None]) -> bool | None:
-    """Return False if the name shows that a kernel sends data, moves data or multiplies no matrices, else None."""
+    """Return False if the name shows that a kernel multiplies no matrices, for example because it copies data; else None."""
     function = function_name(name)[:SCANNED_LENGTH]
     if _MAY_MULTIPLY.search(function):
         return None

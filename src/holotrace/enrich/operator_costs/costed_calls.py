@@ -203,7 +203,7 @@ def _rules_of(rank_trace: RankTrace, stacks: pl.DataFrame) -> tuple[_Bools, _Boo
 def _calls_itself(rank_trace: RankTrace, stacks: pl.DataFrame, is_whole: _Bools) -> _Bools:
     """Return which calls call their own operator again, or contain a call that does.
 
-    There are two such cases. In both of them, the inner call does the work.
+    An operator calls itself in two cases. In both of them, the inner call does the work.
 
     - An operator on a DTensor is recorded with the shapes of the whole tensor, and then calls itself on this rank's
       shard.
@@ -333,7 +333,7 @@ def _related(rank_trace: RankTrace, stacks: pl.DataFrame, rows: _Rows) -> tuple[
 
 
 def _read(rank_trace: RankTrace, stacks: pl.DataFrame, rows: _Rows, reads: str) -> pl.Series:
-    """Return whether each call's rule reads related operators of the kind `reads`.
+    """Return, for each call, whether its cost rule uses related operators of the kind `reads`.
 
     The kind is "inside" (the operators inside the call) or "forward" (the forward operator of a backward call).
     """

@@ -30,8 +30,8 @@ def phases(rank_trace: RankTrace, rows: pl.Series) -> pl.Series:
 
     Activation checkpointing repeats the forward pass inside the backward pass. In the trace, the operators of this
     repeated forward pass are inside a backward operator and have a sequence number, but no `forward_thread_id`. With
-    `create_graph=True`, operators that compute gradients are recorded in the same way. Therefore, an operator counts as
-    recomputation only if a call outside the backward pass also has the same name and shapes.
+    `create_graph=True`, operators that compute gradients also have a sequence number, but no `forward_thread_id`.
+    Therefore, an operator counts as recomputation only if a call outside the backward pass has the same name and shapes.
 
     Autograd does not record a compiled backward pass. An operator in a compiled backward pass counts as recomputation
     if a forward call has the same name, shapes and strides. Matrix multiplications that compute gradients have one
@@ -73,7 +73,7 @@ def _records_for_autograd(rank_trace: RankTrace, stacks: pl.DataFrame) -> _Bools
 
 
 def _furthest(parent: _Rows, wanted: _Bools, rows: _Rows) -> _Rows:
-    """Return, for each of `rows`, the outermost `wanted` row that contains it; if there is none, the row itself."""
+    """Return, for each of `rows`, its outermost ancestor for which `wanted` is true; if there is none, the row itself."""
     furthest = furthest_above(parent, wanted, rows)
     return np.where(furthest == NO_PARENT, rows, furthest)
 

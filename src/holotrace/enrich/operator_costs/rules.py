@@ -297,7 +297,7 @@ def rules_of(operators: pl.Series) -> dict[str, Rule | None]:
 def _rules_found(_own: tuple[Rule, ...]) -> dict[str, Rule | None]:
     """Return the cache {operator name: rule} that belongs to these user-defined rules.
 
-    The cache is empty at first, and callers fill it. Changed rules get a new cache.
+    The cache is empty at first, and callers fill it. If the user changes the rules, a new cache is created.
     """
     return {}
 

@@ -126,7 +126,7 @@ def _is_region(rank_trace: RankTrace, names: pl.Series) -> pl.Series:
 
 
 def host_class(rank_trace: RankTrace, names: pl.Series) -> pl.Series:
-    """Return the NodeClass of each name; OPERATOR if the name shows no other class."""
+    """Return the NodeClass that each name indicates, or OPERATOR if it indicates no other class."""
     nothing = pl.repeat(int(NodeClass.OPERATOR), len(names), dtype=pl.UInt8, eager=True).to_numpy()
     return pl.Series("class", classes_by_name(names, nothing, rank_trace.unselected.strings))
 

@@ -125,7 +125,7 @@ def extended_by_work(host: pl.DataFrame, work: pl.DataFrame) -> pl.DataFrame:
 
 
 def _one_after_the_other(within: pl.DataFrame, before_ns: int | None) -> pl.DataFrame:
-    """Let each window start no earlier than the previous window ends, and end no earlier than its device work ends."""
+    """Delay starts and ends so that windows do not overlap and no window ends before its device work does."""
     ends = pl.max_horizontal("start_ns", "end_ns", "last_ns", pl.lit(before_ns, pl.Int64)).cum_max()
     starts = pl.max_horizontal("start_ns", ends.shift(1), pl.lit(before_ns, pl.Int64))
     return within.select("window", starts, ends.alias("end_ns"))

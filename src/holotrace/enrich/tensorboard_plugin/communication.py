@@ -127,8 +127,8 @@ def plugin_communication_ranges(rank_trace: RankTrace, steps: pl.DataFrame) -> p
 def matched_plugin_ranges(of_ranks: Mapping[int, pl.DataFrame]) -> pl.DataFrame:
     """Return the ranges of all ranks in one table, as described in `JobRanges`.
 
-    Ranges of different ranks match if their nodes have the same number, and the ranges have the same number within
-    their nodes (`place`). The duration of the shortest matching range is the transfer time; the remainder of a longer
+    Ranges of different ranks match if two numbers are equal: the number of the node that contains the range, and the
+    number of the range within its node (`place`). The duration of the shortest matching range is the transfer time; the remainder of a longer
     range is waiting. If any range is missing on any rank, all waiting times are unknown.
     """
     ranges = of_all_ranks(of_ranks)

@@ -127,7 +127,7 @@ def plugin_launches(rank_trace: RankTrace) -> pl.DataFrame:
 
     The plugin finds the last call that has the same correlation as the work and begins no later than the work. If all
     calls with this correlation begin after the work, the plugin finds the first of them. For work without a
-    correlation, it searches the calls without a correlation.
+    correlation, the plugin searches in the same way among the calls without a correlation.
 
     Returns:
         In the order of `plugin_events`:

@@ -20,9 +20,9 @@ SHOWN_DEVICES = (0, 1)
 
 @derived
 def plugin_nodes_of_memory_events(rank_trace: RankTrace) -> Rows:
-    """Return the plugin's `nodes_of_memory_events`.
+    """Return the node that the plugin assigns to each memory event; -1 if there is none.
 
-    The plugin identifies threads only by their numbers, and uses float times.
+    Unlike `nodes_of_memory_events`, the plugin identifies threads only by their numbers, and uses float times.
     """
     events, nodes = memory_events(rank_trace), plugin_host_nodes(rank_trace)
     return innermost_nodes(nodes, _trees(rank_trace, events), rounded_ns(rank_trace, events["time_ns"].to_numpy()))
@@ -52,8 +52,8 @@ def plugin_blocks(events: pl.DataFrame) -> pl.DataFrame:
     """Return the plugin's `memory_blocks`.
 
     The plugin pairs allocations and frees by address alone, ignoring the device. If an address is allocated twice
-    without a free in between, the plugin forgets the first allocation. If several frees of an address do not directly
-    follow an allocation, the plugin keeps only the last of these frees.
+    without a free in between, the plugin forgets the first allocation. If a free does not directly follow an allocation
+    of the same address, it is an orphan. The plugin keeps only the last orphan of each address.
     """
     changes = changes_by_address(events, ["address"])
     frees = changes.filter(~pl.col("is_allocation"))

@@ -147,7 +147,7 @@ def _roots(rank_trace: RankTrace) -> pl.DataFrame:
 
 
 def _first_of_external_ids(rank_trace: RankTrace) -> pl.DataFrame:
-    """Return, for each external id, the node of `summed_trees` that owns the calls with this id.
+    """Return, for each external id, the node of `summed_trees` to which the calls with this id belong.
 
     The node is -1 if the plugin discarded the first range with this id, or merged that range with its only child.
     """
@@ -197,7 +197,7 @@ def _host_ranges(rank_trace: RankTrace) -> pl.DataFrame:
 
 
 def _tree_numbers(ranges: pl.DataFrame) -> pl.Series:
-    """Number the threads in order of appearance; Lightning's ranges form separate trees with higher numbers."""
+    """Number the threads in order of appearance; Lightning's ranges form separate trees, numbered after them."""
     is_lightning = (pl.col("type") == PluginType.LIGHTNING_PROFILE).alias("is_lightning")
     keys = ranges.select(is_lightning, pl.col("thread").fill_null(-1))
     threads = keys.unique(maintain_order=True).sort("is_lightning", maintain_order=True).with_row_index("tree")

@@ -25,7 +25,7 @@ LEAST_CLOCK_DIFFERENCE_NS = 1_000_000
 _LATE_START = "profiler_start_skew"
 
 JobDoubts = Iterator[tuple[int, Doubt]]
-"""Pairs of a rank and a doubt."""
+"""Doubts, each with the rank for which it is reported: `(rank, doubt)`."""
 
 
 def different_jobs(ranks: Mapping[int, RankRecording]) -> JobDoubts:
@@ -187,7 +187,7 @@ JOB_RULES: tuple[Callable[[Mapping[int, RankRecording]], JobDoubts], ...] = (
 
 
 def doubts_of_job(ranks: Mapping[int, RankRecording]) -> list[tuple[int, Doubt]]:
-    """Return all doubts about whether the recordings of a job fit together, each with the rank to look at."""
+    """Return all doubts about whether the recordings of a job fit together, each with the rank to examine."""
     if len(ranks) < 2:  # noqa: PLR2004 -- one rank fits itself
         return []
     mixed = list(different_jobs(ranks))

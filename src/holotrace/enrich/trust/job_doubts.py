@@ -58,7 +58,8 @@ def examined_rank(rank_trace: RankTrace) -> ExaminedRank:
 def doubts_by_rank(ranks: Mapping[int, ExaminedRank]) -> dict[int, list[Doubt]]:
     """Return the doubts about each rank.
 
-    A doubt about the whole job is in the list of the rank to look at, after the doubts about that rank alone.
+    A doubt about how the ranks' recordings fit together is listed at the rank to examine, after the doubts that concern
+    only this rank.
     """
     doubts = {rank: list(known.doubts) for rank, known in ranks.items()}
     for rank, doubt in doubts_of_job({rank: known.recording for rank, known in ranks.items()}):

@@ -20,7 +20,7 @@ from holotrace.store.trace import RankTrace
 from holotrace.units import counted, duration_text
 
 _LAUNCH = r"(?i)launch_?(cooperative_?)?kernel|Module_?Launch|ExtLaunch"
-"""Words in the names of calls that launch one kernel: cudaLaunchKernelExC, cuLaunchKernel, hipExtModuleLaunchKernel."""
+"""Pattern for calls that launch one kernel, such as cudaLaunchKernelExC, cuLaunchKernel and hipExtModuleLaunchKernel."""
 
 _CAPTURE = r"(?i)stream_?(begin|end)_?capture"
 _BEGINS = r"(?i)begin_?capture"

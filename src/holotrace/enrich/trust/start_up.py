@@ -25,7 +25,10 @@ these form a start-up transient. The numbers come from https://github.com/AMD-AG
 """
 
 LEAST_SHARE = 0.05
-"""Smaller fractions of the recording are not reported, because they are within the normal variation between steps."""
+"""Slow first calls and earlier work are reported only if they take more than this fraction of the recording.
+
+Smaller fractions are within the normal variation between steps.
+"""
 
 TIMES_LATER = 2
 """The first calls must also take over twice as long as any later call; otherwise, they may be long only because they

@@ -98,7 +98,7 @@ class JobOptions:
 
     @property
     def weight_type(self) -> str:
-        """Type of the loss and of the weights that the optimizer updates, as the profiler writes it."""
+        """The profiler's name for the type of the loss and of the weights that the optimizer updates."""
         return "double" if self.precision == "float64" else "float"
 
     @property

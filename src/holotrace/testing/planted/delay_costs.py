@@ -1,11 +1,11 @@
 """Compute the delay costs of a simulated job, call by call, from the known delays.
 
 For every wait, compare the waiting rank with the late rank, which is the last to arrive. The comparison covers how each
-of the two ranks spent its time since all ranks of the operation were last synchronised. Determine how much longer the
-late rank was active than the waiting rank, and how much longer it waited. Divide the wait into two parts in the ratio
-of these two differences. Charge the part for longer activity to the activities on which the late rank spent more time
-than the waiting rank; each activity gets a share in proportion to its extra time. Charge the part for longer waiting to
-the causes of the late rank's own waits.
+of the two ranks spent its time since all ranks of the operation were last synchronised. Compute two differences:
+how much longer the late rank was active than the waiting rank, and how much longer the late rank waited than the
+waiting rank. Divide the wait into two parts in the ratio of these differences. Charge the part for longer activity to
+the activities on which the late rank spent more time than the waiting rank; each activity gets a share in proportion
+to its extra time. Charge the part for longer waiting to the causes of the late rank's own waits.
 
 Source: D. Böhme, M. Geimer, L. Arnold, F. Voigtlaender, F. Wolf: Identifying the root causes of wait states in large-scale
 parallel applications. ACM Transactions on Parallel Computing 3(2), 2016. https://doi.org/10.1145/2934661

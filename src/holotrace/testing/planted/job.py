@@ -38,7 +38,7 @@ class CauseTruth:
     """The cost of a planted cause.
 
     waited_ns   how much waiting the cause adds, summed over all ranks
-    others_ns   the same sum without the delayed rank, because the cause may shorten that rank's own waits
+    others_ns   the same sum over all ranks except the delayed rank, whose own waits the cause may shorten
     """
 
     cause: Cause

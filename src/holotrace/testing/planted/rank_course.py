@@ -74,7 +74,7 @@ class Meetings:
     arrived: dict[tuple[object, ...], int] = field(default_factory=dict)
 
     def arrive(self, key: tuple[object, ...], start: int) -> int:
-        """Record that a rank arrives at the point `start`; return the point where all ranks have arrived."""
+        """Record that a rank arrives at operation `key` at point `start`; return the point where all have arrived."""
         point = self.arrived.setdefault(key, -1)
         if point < 0:
             point = self.arrived[key] = self.course.point((start, 0))

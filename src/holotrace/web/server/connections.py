@@ -1,7 +1,8 @@
 """A waitress server that keeps answering even if clients keep connections open without sending requests.
 
 By default, waitress accepts 100 connections. It closes a silent connection after two minutes, but never a connection
-that keeps sending single bytes. Therefore, 100 such connections block waitress, and clients need no token to open them.
+that keeps sending single bytes. Any client, even one without a token, can
+therefore block waitress with 100 such connections.
 
 With the server of this module, a request must arrive within half a minute. If all connections are in use, the server
 closes one that is waiting for a request.

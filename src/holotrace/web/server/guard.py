@@ -135,7 +135,7 @@ def _ask_again(start_response: StartResponse) -> Iterable[bytes]:
 def _with_policy(
     app: WSGIApplication, environ: WSGIEnvironment, start_response: StartResponse, frames: str
 ) -> Iterable[bytes]:
-    """Add the security headers to the answer of `app`; for an HTML page, they list the hashes of its inline scripts."""
+    """Add security headers to the answer of `app`; the content policy of an HTML page allows its inline scripts."""
     kept: list[tuple[str, list[tuple[str, str]]]] = []
 
     def keep(status: str, headers: list[tuple[str, str]], *_: object) -> Callable[[bytes], object]:

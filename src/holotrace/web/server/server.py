@@ -89,7 +89,7 @@ def guarded(session: Session, address: Address, token: str | None) -> WSGIApplic
 
 
 def _token(address: Address) -> str | None:
-    """Return a new token; None if the user turned it off, so that all users of this machine can open the pages."""
+    """Return a new token; None with `--no-token`, which lets all users of this machine open the pages."""
     if address.has_token:
         return secrets.token_urlsafe(24)
     if address.is_loopback:

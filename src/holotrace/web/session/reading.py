@@ -82,7 +82,7 @@ class CountingCalls(Executor):
     """Passes the call for each rank to another executor, and reports to a `Reading` how many ranks are finished."""
 
     def __init__(self, executor: Executor, reading: Reading, rank_count: int) -> None:
-        """Report finished ranks to `reading`; after `rank_count` ranks, count from 0 again for the next computation."""
+        """Report to `reading` how many of `rank_count` ranks are finished; each computation counts from 0 again."""
         self._executor, self._reading, self._total = executor, reading, rank_count
         self._numbers = itertools.count(1)  # thread-safe, because calls finish in several threads
 

@@ -159,7 +159,7 @@ def _bound_reader(path: str, root: str | None) -> BoundReader | None:
 
 @lru_cache(maxsize=256)
 def _spans_in(folder: str, stamp: str) -> dict[int, tuple[str, ...]]:
-    """Return the files of each span in a folder; cached until the stamp changes."""
+    """Return the files of each span in a folder; cached until the files, and with them `stamp`, change."""
     del stamp
     try:
         run = run_in(folder)

@@ -133,7 +133,7 @@ class Session:
         """Return the selected part of a run, without unreadable files; the files are read at first use.
 
         Raises:
-            UnknownRankError: the run does not have such a rank.
+            UnknownRankError: the run does not have one of the selected ranks.
             HolotraceError: no file is readable, or the readable files do not form a job.
         """
         return self._open((scope, self.run(scope.run).stamp), lambda: self._chosen(scope))
@@ -143,7 +143,7 @@ class Session:
 
         Raises:
             KeyError: there is no such analysis.
-            MissingDataError: its input was not recorded.
+            MissingDataError: the input of the analysis was not recorded.
             HolotraceError: see `trace`.
         """
         chosen = analysis(name)

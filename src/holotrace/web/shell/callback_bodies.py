@@ -11,7 +11,7 @@ from flask import Flask, abort, request
 
 _CALLBACKS = "/_dash-update-component"
 _ANY_OF_A_KIND = ["MATCH"]
-"""A value in the pattern of an id; it matches any string."""
+"""In the pattern of a component's id, this value matches any string."""
 
 _VALUES: dict[str, tuple[type, ...]] = {
     "search": (str,),

@@ -23,7 +23,7 @@ class Section(TypedDict):
 
 
 class Navigation(OwnComponent):
-    """All links as one component.
+    """One Dash component that contains all links of the navigation.
 
     Dash notifies every component whenever the page changes, so one component for each link would delay the first
     figure.

@@ -27,7 +27,7 @@ ROW_COUNT = "row_count"
 
 _EXACT = {"ns": " ns", "ns since the Unix epoch": " ns", "bytes": " bytes", "bytes/s": " bytes/s"}
 _NOT_SHOWN = {"at_ns"}
-"""Columns that are hidden, because readers cannot use times since the epoch; links to the timeline use them."""
+"""Columns that are hidden, because readers cannot use times since the epoch; links to the timeline contain the times."""
 
 _ROWS_MEASURED = 50
 _LETTER_PX, _AROUND_PX, _WIDEST_TEXT_PX = 8, 40, 340

@@ -29,7 +29,7 @@ class Finding:
     kind              "idle", "waiting" or "advice"
     text              one sentence, without full stop
     start_ns, end_ns  times on the rank's clock (not relative to the origin); equal for a single point in time
-    event_index       the event to look at; None if there is none
+    event_index       the event to look at; None if the finding names no event
     """
 
     kind: str

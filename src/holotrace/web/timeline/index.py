@@ -89,7 +89,7 @@ class TimelineIndex:
             return self._levels[level]
 
     def prepare(self, widest: int) -> None:
-        """Compute in advance the levels that windows with many events need.
+        """Compute in advance the levels that are needed to draw windows with many events.
 
         `widest` is the level that is drawn when the window shows the whole recording.
         """
@@ -134,7 +134,8 @@ class TimelineIndex:
         start, end = self.events.start, self.events.end
         own = (end[place] - start[place], -depth)
         outer = []
-        for lane in reversed(range(row.lane_count)):  # of events with equal times, the one in the deeper lane is inside
+        # Of two events with equal times, the event in the deeper lane is inside the other event.
+        for lane in reversed(range(row.lane_count)):
             at = self._last_until(row.first_lane + lane, start[place])
             if at is not None and end[at] >= end[place] and (end[at] - start[at], -lane) > own:
                 outer.append(at)

@@ -34,7 +34,7 @@ class MergedFiles:
         self._numbers = itertools.count()
 
     def file(self, key: Hashable, trace: Trace) -> Path:
-        """Return the file with the ranks of a trace; write it first if necessary, one file at a time.
+        """Return the merged file of a trace's ranks; write it if it does not exist. Only one file is written at a time.
 
         Raises:
             InvalidOptionError: the trace is a store.

@@ -18,7 +18,7 @@ MOST_MERGED = 5_000
 """If an answer has more merged slices than this, neighbouring slices are merged further."""
 
 MOST_PIXELS_MERGED = 6
-"""Events are merged into one slice only if they start within 2^n pixels of each other; n is this number."""
+"""Events are merged into one slice only if they start in the same interval of 2^MOST_PIXELS_MERGED pixels."""
 
 NAME_LENGTH = 160
 MOST_FOUND = 2_000

@@ -352,7 +352,7 @@ def _ready(session: Session, scope: Scope, key: Hashable, compute: Callable[[Tra
 
 
 def _done(make: Callable[[], object]) -> None:
-    """Compute a result, which the session caches; return nothing, so that the `Future` keeps no large object."""
+    """Compute a result for the session's cache; return nothing, so that the `Future` keeps no large object."""
     make()
 
 

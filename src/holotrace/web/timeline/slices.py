@@ -87,8 +87,8 @@ class Slices(Lanes):
 def at_level(slices: Slices, level: int, *, coarser: int = 1) -> Slices:
     """Merge events of a lane that are shorter than 2^level ns and start in the same interval of 2^(level + coarser) ns.
 
-    Longer events are not merged, and events before a longer event are not merged with events after it. The busy time of
-    a lane does not change.
+    Longer events are not merged, and events before a longer event are not merged with events after it. Merging does
+    not change the busy time of a lane.
     """
     if not len(slices.start):
         return slices

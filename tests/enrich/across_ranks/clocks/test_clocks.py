@@ -56,7 +56,7 @@ def test_the_truth_is_inside_the_interval_for_many_jobs() -> None:
 
 
 def test_two_hosts_that_enter_and_leave_together() -> None:
-    """Clock b is 7 s ahead; the possible error is 1 µs for the length of a call plus 2 µs for rounding to whole µs."""
+    """Clock b is 7 s ahead; the error is at most 1 µs (the length of a call) plus 2 µs (rounding to whole µs)."""
     found = clocks(calls_of(*every_10_us(20, 7_000_000_000)), TWO_HOSTS)
 
     reference, other = found.per_host.iter_rows(named=True)

@@ -33,7 +33,7 @@ def test_the_args_of_groups_are_columns_of_the_table() -> None:
 
 
 def test_ranks_and_description_identify_a_group() -> None:
-    """Groups with the same ranks but different descriptions differ; the order of the ranks does not matter."""
+    """The same ranks with different descriptions are different groups; the order of the ranks does not matter."""
     assert process_group([0, 1]).number == process_group([1, 0], "undefined").number
     assert process_group([0, 1]).number != process_group([0, 1], "mesh_dp").number
 

@@ -47,7 +47,7 @@ def test_python_code_is_the_cause_only_outside_of_functions_written_in_c():
 
 
 def test_a_thread_waits_for_one_call_after_another():
-    """One long wait is for the first call until that call ends at 58 µs, and for the second from 90 to 138 µs."""
+    """During one `wait`, the thread waits for call 0 until it ends at 58 µs, and for call 1 from 90 to 138 µs."""
     wait = "<built-in method wait>"
     assert runs_of((wait, 20, 140)) == [
         (wait, 20, 58, 0),

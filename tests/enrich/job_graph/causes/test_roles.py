@@ -40,7 +40,7 @@ def test_a_call_that_takes_most_of_its_function_is_named() -> None:
 def test_python_between_operators_is_not_added_up() -> None:
     """`step` runs an operator for 50 ns and three Python calls for 20 ns each.
 
-    The times of the Python calls are not added up, so the operator is the largest cause.
+    The three Python calls are not added up to one cause of 60 ns, so the operator is the largest cause.
     """
     parts = [("python", f"<built-in method {name}>", STEP, 20) for name in ("mul_", "add_", "sqrt")]
 
@@ -48,7 +48,10 @@ def test_python_between_operators_is_not_added_up() -> None:
 
 
 def test_transfers_are_named_only_if_they_are_most() -> None:
-    """The sends take 60 ns, but the rank's own work takes 70 ns in two functions, so the larger function is named."""
+    """The sends cost 60 ns. They are named only if the rank's own work costs less than that in total.
+
+    If it costs 70 ns, the larger of its two causes is named, although this cause alone costs only 45 ns.
+    """
     sends = ("communication", "send", None, 60)
 
     assert largest(sends, ("python", SAVE, SAVE, 45), ("operator", "aten::mm", STEP, 25)) == ("python", SAVE, 45)

@@ -47,7 +47,7 @@ def test_two_products_for_each_token_and_chosen_expert(operator) -> None:
 
 
 def test_without_a_gate_the_first_product_is_as_wide_as_the_middle() -> None:
-    """Without a gate, N, the width of the first product, is I instead of 2·I."""
+    """Without a gate, the first product has the width N = I instead of 2·I."""
     assert fused(100, [[4, 16, 8], [4, 8, 16]]).flops == 200 * 2 * (8 * 16 + 16 * 8)
 
 
@@ -206,7 +206,7 @@ def test_kernels_of_a_layer_count_for_it_unless_an_operator_inside_has_a_rule() 
 
 @pytest.mark.slow
 def test_experts_of_a_replayed_graph_are_known_from_its_capture(real_traces) -> None:
-    """8,192 tokens choose 4 of 32 experts in vLLM's gpt-oss-20b; the capture has the shapes of the weights."""
+    """Each of 8,192 tokens chooses 4 of 32 experts in vLLM's gpt-oss-20b; the capture has the shapes of the weights."""
     trace = opened(real_traces / "inference" / "vllm_prefilldecode_piecewise" / "graph_execution.json.gz")
     result = roofline(trace)
     (row,) = result.per_operator.filter(pl.col("operator") == "vllm::moe_forward").to_dicts()
@@ -258,7 +258,7 @@ def of_trtllm(weights: list[list[int]], kind: str, hidden: list[int], hidden_kin
 
 @pytest.mark.parametrize("has_biases", [True, False])
 def test_experts_of_tensorrt_llm(has_biases) -> None:
-    """The cost is the same whether or not the version has biases between the weights."""
+    """The cost is the same for versions of TensorRT-LLM with and without bias arguments between the two weights."""
     cost = of_trtllm(GATED, BF16, [100, 8], BF16, has_biases=has_biases)
     assert cost == Cost(200 * EACH, 2 * (2 * 800 + WEIGHTS), "matrix", "bfloat16", 200 * EACH)
 

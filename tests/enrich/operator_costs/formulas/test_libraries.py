@@ -168,7 +168,7 @@ def test_gradients_that_kernels_do_not_show_are_unknown() -> None:
 def test_gradients_of_two_layers() -> None:
     """The four products of the backward pass take twice as many FLOPs as the two of the forward call.
 
-    The trace does not show which tensors they need, so bytes are unknown.
+    The trace does not show which tensors these four products read, so the bytes are unknown.
     """
     inputs = {"Input Dims": [[M, K], [K], [2 * N, K], [K, N]], "Input type": [BF16] * 4}
     flops, moved, *_ = gradients("_LayerNormMLP", inputs, [FP8_KERNEL] * 4)

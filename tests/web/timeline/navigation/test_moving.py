@@ -78,7 +78,7 @@ def test_n_leads_along_the_name(url, browser) -> None:
             seen.page.keyboard.press(key)
             drawn.status.get_by_text(f"{number} of 3 of this name").wait_for()
         drawn.until("it.selected.at?.[2] === 220000")
-        drawn.details.get_by_title("previous event of this name (Shift N)").click()
+        drawn.details.get_by_title("previous event with this name (Shift N)").click()
         drawn.status.get_by_text("1 of 3 of this name").wait_for()
         assert not seen.troubles
 

@@ -70,7 +70,7 @@ def plot_timeline_gpu_kernels(  # noqa: PLR0913, PLR0917 -- HTA's signature
     streams: Iterable[int] | None = None,
     duration_threshold: int = 1_000,
 ) -> None:
-    """Show the device events of a frame; takes the arguments of `prepare_timeline_gpu_events`."""
+    """Show the device events of `df`; the arguments except `title` are those of `prepare_timeline_gpu_events`."""
     events = prepare_timeline_gpu_events(df, symbol_table, ranks, iterations, streams, duration_threshold)
     plot_timeline(title, events)
 
@@ -83,7 +83,7 @@ def plot_timeline_gpu_kernels_from_trace(  # noqa: PLR0913, PLR0917 -- HTA's sig
     streams: Iterable[int] | None = None,
     duration_threshold: int = 1_000,
 ) -> None:
-    """Show the device events of a trace such as `analyzer.t`; takes the arguments of `prepare_timeline_gpu_events`.
+    """Show the device events of `trace_data`; the other arguments are those of `prepare_timeline_gpu_events`.
 
     Raises:
         UnknownRankError: the rank does not exist.

@@ -29,7 +29,7 @@ def create_rank_to_trace_dict_from_dir(trace_dir: str) -> tuple[bool, dict[int, 
 
 
 def create_rank_to_trace_dict(file_list: Iterable[str] | str) -> tuple[bool, dict[int, str]]:
-    """Return True and {rank: file} for a list of files.
+    """Return True, which means success, and {rank: file} for a list of files.
 
     The argument can also be a folder, because HTA accepted folders before version 0.5.
 

@@ -37,7 +37,7 @@ class OperatorFilterMethod(Enum):
 
 
 class OperatorFilter(Filter):
-    """Find one call of an operator, and keep events of the same thread: those under, around, before or after the call.
+    """Find one call of an operator; keep the events of its thread that are inside, around, before or after the call.
 
     `Under` keeps the operator and the events that it contains, `Ancestors` keeps the events that contain it, and
     `Stack` keeps both. `After` keeps events that start at or after the operator's end, and `Before` keeps events that

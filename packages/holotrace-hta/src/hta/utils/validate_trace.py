@@ -31,7 +31,7 @@ _TYPES: dict[ValueType, tuple[type, ...]] = {
 
 
 def get_argument_spec(level: str = "default") -> list[AttributeSpec]:
-    """Return the args of a level: minimal, standard (or default) or complete.
+    """Return the args that a level checks; levels are minimal, standard (or default) and complete.
 
     Raises:
         InvalidOptionError: the level does not exist.

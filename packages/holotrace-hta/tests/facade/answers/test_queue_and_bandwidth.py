@@ -233,7 +233,7 @@ def test_ranks_can_be_chosen(small) -> None:
 
 
 def test_copies_with_counters(small, tmp_path) -> None:
-    """`TraceAnalysis` does not read trace copies with added counters; `overwrite=False` does not replace them."""
+    """`TraceAnalysis` does not read trace copies with added counters; `overwrite=False` keeps existing copies."""
     written = small.generate_trace_with_counters(TimeSeriesTypes.QUEUE_LENGTH, ranks=[0])
     assert list(written) == [0]
     assert "_with_counters.json" in written[0]

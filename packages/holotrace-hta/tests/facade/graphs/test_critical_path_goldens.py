@@ -1,6 +1,7 @@
 """Critical paths of the real traces, compared with HTA's.
 
-HTA leaves out the gaps between operators, so its path is shorter than the window. Our path covers the window.
+HTA leaves out the gaps between operators, so its path is shorter than the window. The path of `holotrace`
+includes these gaps, so it is as long as the window.
 docs/explanation/critical_path_differences.md compares the two methods.
 """
 

@@ -16,7 +16,7 @@ from hta.facade.trace.arg_columns import _STORED_ARGS, arg_values
 from hta.facade.trace.trace_view import TraceView
 
 TRACES = {"ns": "ns_resolution", "triton": "triton"}
-"""HTA's results with all args -> folder of the traces."""
+"""Folder of the traces for each file with HTA's results for `parse_all_args`."""
 
 
 def values(builder: TraceBuilder, spec: AttributeSpec, count: int = 1) -> list[object]:
@@ -25,7 +25,7 @@ def values(builder: TraceBuilder, spec: AttributeSpec, count: int = 1) -> list[o
 
 
 def test_every_arg_has_the_value_of_the_file() -> None:
-    """Every stored arg of a device or host event appears in its column with the file's value."""
+    """Every stored arg of a device or host event has a column, which contains the value from the file."""
     builder, written = TraceBuilder(), {}
     for raw, (table, columns) in _STORED_ARGS.items():
         kind = next(column.type for column in TABLES[table] if column.name == columns[0])

@@ -18,7 +18,7 @@ def table_of(*texts: str) -> TraceSymbolTable:
 
 
 def test_scripts_import_the_symbol_table_from_its_old_module() -> None:
-    """`hta.common.trace_symbol_table.TraceSymbolTable` is the class that this package uses."""
+    """`hta.common.trace_symbol_table` contains the same class as `hta.facade.trace.symbols`."""
     assert trace_symbol_table.TraceSymbolTable is TraceSymbolTable
 
 

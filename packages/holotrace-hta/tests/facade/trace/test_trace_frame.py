@@ -78,7 +78,7 @@ def test_the_columns_of_a_launch() -> None:
 
 
 def test_one_launch_of_many_kernels_is_linked_from_each_of_them() -> None:
-    """Every kernel of a CUDA graph is linked to the launch call, but the launch call only to the first kernel."""
+    """Each kernel of a CUDA graph is linked to the launch call, but this call is linked only to the first kernel."""
     builder = TraceBuilder().runtime("cudaGraphLaunch", start_us=0, duration_us=1, correlation=5)
     for start in (10, 20):
         builder.kernel("node", start_us=start, duration_us=5, correlation=5)

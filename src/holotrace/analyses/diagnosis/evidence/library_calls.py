@@ -18,7 +18,7 @@ from holotrace.schema import LAUNCH_KINDS, EventKind
 
 _OF_OPERATORS = 0.25
 """A library call that only prepares data spends at most this share of its time in operators. A call that spends
-a larger share in operators is part of the computation, so its time outside operators is Python overhead."""
+more than this share in operators is part of the computation, so its time outside operators is Python overhead."""
 _WITHOUT_DEVICE = 0.02
 """The same limit as `_OF_OPERATORS`, but for jobs that compute on the host. It is lower because in such jobs, all
 computation with tensors takes place in operators, so a call that only prepares data spends almost no time there."""

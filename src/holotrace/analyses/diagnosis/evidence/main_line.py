@@ -17,7 +17,8 @@ _MOST = 0.5
 def main_line(evidence: RankEvidence, pieces: pl.DataFrame, *, in_loop: bool = False) -> str | None:
     """Return the user's function that takes at least half of the time in these rows.
 
-    The time of a training function excludes the functions that it calls. The time of any other function includes them.
+    The time of a training function excludes the functions that it calls. The time of any other function includes the
+    functions that it calls.
     None if no function takes that long, if there are no training functions, or if Python functions were not recorded.
 
     Training functions are the user's functions that take nearly all of a step. If no function does so and `in_loop` is

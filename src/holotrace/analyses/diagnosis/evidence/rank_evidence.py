@@ -82,7 +82,7 @@ class RankEvidence:
     def is_unread(self) -> bool:
         """Whether the file contains device work that cannot be read.
 
-        This is the case if it contains PyTorch's operators, but was written by a program other than PyTorch's profiler.
+        Such a file contains PyTorch's operators, but was written by a program other than PyTorch's profiler.
         """
         return bool(other_writer(self.rank_trace)) and EventKind.CPU_OP in self.rank_trace.event_counts()
 
@@ -242,7 +242,7 @@ class RankEvidence:
         return peaks.with_columns(known["memory_bytes"].alias("capacity_bytes")).to_dicts()
 
     def activity_at(self, time_ns: int | None) -> dict[str, Any]:
-        """Return the row of `activity` at this time; empty before the first row."""
+        """Return the row of `activity` for this time; an empty dictionary before the first row."""
         starts = self.activity["start_ns"].to_numpy()
         row = -1 if time_ns is None else int(np.searchsorted(starts, time_ns, side="right")) - 1
         return self.activity.row(row, named=True) if row >= 0 else {}
@@ -251,7 +251,8 @@ class RankEvidence:
     def synchronisations(self) -> pl.DataFrame:
         """The calls in which the host waits for a device that then becomes idle, with the idle time that follows.
 
-        The device is idle when such a call returns. Without the call, the host would have launched more work.
+        The device is idle when such a call returns. Without the call, the host could have launched more work before the
+        device became idle.
 
         If the device is already idle when the call begins, the host does not wait, and the call is left out.
         Recordings with Python functions are an exception, because recording these functions slows the host down.

@@ -38,10 +38,10 @@ def with_replays(result: Diagnosis, trace: Trace, executor: Executor) -> Diagnos
     """Replay steps to compute the stake of each late rank (the time that a fix saves), and add it to the diagnosis.
 
     A step is used only if a replay without any change differs from its measured length by at most 3 %. The stake of a
-    late rank is the length of the mean step, multiplied by the share of time that the replays save. The share is
-    computed over all replayed windows together, because a rank may be late in only some steps. (A window is longer than
-    a step: it begins when the first rank begins the step, and ends when the last rank ends it.) The stake is at most
-    the length of the mean step minus the sum of the stakes of all other findings.
+    late rank is the length of the mean step, multiplied by the share of the replayed time that is saved if this rank is
+    fast. The share is computed over all replayed windows together, because a rank may be late in only some steps. (A
+    window is longer than a step: it begins when the first rank begins the step, and ends when the last rank ends it.)
+    The stake is at most the length of the mean step minus the sum of the stakes of all other findings.
     """
     late = result.per_finding.filter(pl.col("rule") == _RULE)["rank"].to_list()
     if not late or _event_count(trace) > _MOST_EVENTS:
@@ -73,10 +73,9 @@ def _replays(trace: Trace, ranks: Sequence[int], executor: Executor) -> dict[int
 def _replays_of_step(
     trace: Trace, number: int, ranks: Sequence[int], executor: Executor
 ) -> Iterator[tuple[int, _Replay]]:
-    """Yield, for each rank of `ranks`, how much more time is saved if this rank, too, is as fast as its median peer.
+    """Make one rank after another as fast as its median peer, and yield how much more time each of them saves.
 
-    Each replay makes one more rank as fast as its median peer, and keeps the ranks of earlier replays fast, because one
-    late rank may hide the delay of another.
+    The ranks of earlier replays stay fast, because one late rank may hide the delay of another.
     """
     try:
         window = job_window(trace, WindowOptions(instance=number, data_loading=tuple(DATA_LOADING)), executor)
@@ -158,7 +157,7 @@ def _saved_share(replays: Sequence[_Replay]) -> float:
 
 
 def _evidence(result: Diagnosis, replays: Mapping[int, Sequence[_Replay]]) -> pl.DataFrame:
-    """Return the evidence with the time per step that the replays save for each late rank."""
+    """Return the evidence; `saved_ns` of a late rank is the time per step that is saved in the replays of this rank."""
     step_ns = result.headline["step_ns"][0]
     known = {str(rank): round(_saved_share(of_rank) * step_ns) for rank, of_rank in replays.items()}
     replayed = pl.col("subject").replace_strict(known, default=None, return_dtype=pl.Int64)

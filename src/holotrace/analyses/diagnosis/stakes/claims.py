@@ -29,8 +29,9 @@ def claims(cases: Sequence[tuple[Rule, Case]], steps: Intervals) -> list[Claim]:
     """Return a `Claim` for each case, in the order of `cases`.
 
     Each case claims the time that it explains and that no earlier case has claimed. Cases of the rule with the lowest
-    `precedence` come first; at equal precedence, the case that can save the most time comes first. A case claims all of its time even if it can save only a share of it:
-    two fixes that each halve a kernel's time do not save all of the kernel's time.
+    `precedence` come first; at equal precedence, the case that can save the most time comes first. A case
+    claims all of this time even if its fix saves only a part of it, because two fixes that each halve a kernel's time
+    do not save all of the kernel's time.
     """
     explained = [intersection(case.explained, steps) for _, case in cases]
     lengths = [covered_length(*intervals) for intervals in explained]

@@ -66,10 +66,11 @@ def predictions(evidence: RankEvidence, cases: Sequence[tuple[Rule, Case, Claim]
 def in_mean_step(evidence: RankEvidence, case: Case, saved_ns: float, end_ns: int) -> float:
     """Return a case's saving in the mean step, estimated from `saved_ns`, its saving in the replayed step.
 
-    A cause may cost more in some steps than in others. Therefore, the saving is multiplied by the time that the case
-    explains in the mean step, divided by the time that it explains in the replayed step. This factor is at most 2. If
-    the replay saves more time than the case explains in the replayed step, only the explained time is multiplied by
-    this factor; the rest of the saving is added unchanged. The replayed step is the one that ends at `end_ns`.
+    A cause may cost more in some steps than in others. Therefore, the saving is multiplied by a factor: the time that
+    the case explains in the mean step, divided by the time that the case explains in the replayed step. This factor is
+    at most 2. If the replay saves more time than the case explains in the replayed step, only the explained time is
+    multiplied by this factor; the rest of the saving is added unchanged. The replayed step is the one that ends at
+    `end_ns`.
     """
     replayed = evidence.steady.filter(pl.col("start_ns") < end_ns, pl.col("end_ns") >= end_ns)
     here_ns = covered_length(*intersection(case.explained, union_of(replayed)))

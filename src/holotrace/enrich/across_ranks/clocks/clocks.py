@@ -91,9 +91,9 @@ class Clocks(EqualByContent):
                                              before it, and the first known time after it
                       forward_ns              int64  negative if the clock was set back
     reference         host and, if it has its own clock, rank
-    closure_error_ns  If calls connect hosts in a cycle (A to B, B to C, C to A), the offset between A and B can be
-                      measured directly, and also computed through C. This value is the median difference between the
-                      two results, for the cycle with the largest median; None if there is no cycle.
+    closure_error_ns  the largest error of a cycle of hosts; None if there is no cycle. If calls connect hosts in a
+                      cycle (A to B, B to C, C to A), the offset between A and B can be measured directly, and also
+                      computed through C. The error of the cycle is the median difference between the two offsets.
     dropped_count     number of instances that were dropped because they contradict other instances
     findings          sentences that report unknown, doubtful or contradictory clocks
     """
@@ -196,7 +196,7 @@ class ClockModel(NamedTuple):
         return clock
 
     def correction(self, clock: Int64Array, at_ns: Int64Array) -> WholeCorrection:
-        """Return the value to add to each time, given its clock; -1 is an unknown clock."""
+        """Return the value to add to each time; `clock` is the number of the clock that measured it, -1 if unknown."""
         exact = self.fit.clocks.correction(clock, (at_ns - self.base_ns[clock]).astype(np.float64))
         is_known = (clock >= 0) & np.isfinite(exact.value)
         offset = self.base_ns[self.reference] - self.base_ns[clock] + whole(np.round(exact.value))
@@ -333,8 +333,8 @@ def _on_line_of(model: ClockModel, beside: pl.DataFrame, which: str) -> pl.Serie
     A window begins at the last call before a jump, and ends at the first call after the next jump. When
     these two calls were recorded, another line applied, so their times are converted to what the clock would have shown
     if this window's line had applied.
-    The half-widths of both lines extend the window, so it is never too short. The result is null if there is no such
-    jump, or if an offset is unknown.
+    The window is then extended by the sum of the half-widths of both lines (how far the lines may be off), so it is
+    never too short. The result is null if there is no such jump, or if an offset is unknown.
     """
     other = beside[which].fill_null(-1).to_numpy()
     at_ns = beside[f"{which}_ns"].fill_null(0).to_numpy()

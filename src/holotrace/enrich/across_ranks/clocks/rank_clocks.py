@@ -53,7 +53,7 @@ class RankClock:
 
     @property
     def half_width_ns(self) -> int | None:
-        """The largest half-width of the lines; None if the clock is unknown."""
+        """The largest `half_width_ns` in `lines`; None if the clock is unknown."""
         return max((line.half_width_ns for line in self.lines), default=None)
 
     def corrected(self, time_ns: int) -> int:

@@ -160,7 +160,7 @@ def _of_rank(rank_trace: RankTrace, annotation: str | None) -> OfRank:
 
 
 def _with_batches(rank_trace: RankTrace) -> pl.DataFrame:
-    """Return the calls of a rank, and the partners of its batches.
+    """Return the calls of a rank, with the partners of each batch of sends and receives.
 
     If no other event describes a batch, its `described_index` is its first send or receive.
     """

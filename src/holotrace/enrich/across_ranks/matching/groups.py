@@ -1,8 +1,8 @@
 """Identifies the process groups in the trace of a rank by a number that is the same on all ranks of the group.
 
 Processes number their groups independently, so recorded names do not identify a group. A group is identified by its
-ranks together with its description. The ranks alone do not suffice, because the default group and a mesh axis may have
-the same ranks, but number their operations separately.
+ranks together with its description. The ranks alone do not identify a group: the default group and the group of a mesh
+axis may have the same ranks, but each of them numbers its own operations.
 """
 
 from __future__ import annotations

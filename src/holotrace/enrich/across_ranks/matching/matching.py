@@ -116,8 +116,8 @@ def _large_groups(of_ranks: Mapping[int, OfRank]) -> pl.DataFrame:
 def _comparable(rows: pl.DataFrame, large_groups: pl.DataFrame) -> pl.DataFrame:
     """Drop the batches of sends and receives that `by_partners` matches.
 
-    These are all batches whose partners are recorded, and all batches in groups of more than two ranks, because there
-    the sends and receives of one batch may have different partners.
+    `by_partners` matches all batches whose partners are recorded, and all batches in groups of more than two ranks,
+    because in such a group the sends and receives of one batch may have different partners.
     """
     is_of_large = pl.col("group").is_in(large_groups["group"].implode()).fill_null(value=False)
     return rows.filter(~(IS_BATCH & (is_of_large | pl.col("partners").is_not_null())))

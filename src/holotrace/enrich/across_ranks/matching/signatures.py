@@ -126,8 +126,8 @@ def _has_jump() -> pl.Expr:
     """Return whether the clock of a rank in the group seems to jump during the recording.
 
     A jump makes all operations before it possible and all operations after it impossible, or the reverse. At least
-    `_FEWEST_AFTER_JUMP` operations must be on each side of the jump; if there are fewer, the likelier cause is wrong
-    matches. An operation is impossible if, by its times, a rank leaves it before another rank enters it.
+    `_FEWEST_AFTER_JUMP` operations must be on each side of the jump; if there are fewer, wrong matches are likelier
+    than a jump. An operation is impossible if, by its times, a rank leaves it before another rank enters it.
     """
     ends = pl.col("middle_end_ns")
     possible, impossible = ends.filter("is_possible"), ends.filter(~pl.col("is_possible"))

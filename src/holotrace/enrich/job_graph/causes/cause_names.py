@@ -175,8 +175,8 @@ def _causes(rank_trace: RankTrace, ranges: pl.DataFrame, parent: _Rows, texts: _
     is_built_in = is_python & texts.built_in[name]
     outer_loading = furthest_above(parent, texts.loading[name], loading)
     loader = np.where(outer_loading == NO_PARENT, loading, outer_loading)
-    # An inner range has a higher row number than the ranges around it. A user function with a higher row number than
-    # the data loader is therefore inside the loader, which calls the function to build a batch.
+    # An inner range has a higher row number than the ranges around it. If a user function
+    # has a higher row number than the data loader, the loader therefore calls this function, to build a batch.
     builds_batch = is_plain_python & (frame > loader)
     named = np.where((loading != NO_PARENT) & ~is_built_in & ~builds_batch, loader, named)
     named = np.where(collection != NO_PARENT, collection, named)

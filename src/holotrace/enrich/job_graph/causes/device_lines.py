@@ -107,7 +107,7 @@ def _steps(graph: EventGraph, found: Chains) -> tuple[_Steps, _Rows]:
 
 
 def _monotone(line: _Rows, start: _Rows, end: _Rows) -> tuple[_Rows, _Rows]:
-    """Clip each edge to the earliest end of the edges after it in its line.
+    """Clip each edge so that it ends no later than any edge after it in its line.
 
     Without clipping, an edge could end after its successors, because host and device clocks may disagree.
     """

@@ -21,12 +21,12 @@ _LATE_END_NS = 100_000
 
 The difference is also at most `_LATE_END` times the length of the stretch. If the innermost range is Python code,
 the same two limits apply to how much earlier than the stretch the call ends. Neither limit applies if the name of the
-innermost range shows a wait."""
+innermost range shows that the thread waits."""
 _LATE_END = 0.1
 _LEAST_COVERED = 0.5
 """If a thread waits for a call during a stretch of time, the call covers at least this fraction of the stretch.
 
-This limit does not apply if the name of the innermost range shows a wait."""
+This limit does not apply if the name of the innermost range shows that the thread waits."""
 
 
 class Segments(NamedTuple):

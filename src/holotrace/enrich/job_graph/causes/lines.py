@@ -45,7 +45,7 @@ class Lines(NamedTuple):
 
     positions  one row per call of the rank:
 
-        line   int32  the line of the call; -1 if the history of the call is unknown
+        line   int32  the line of the call; -1 if it is unknown what the rank did before the call
         at_ns  int64  when the call starts
     """
 

@@ -18,10 +18,9 @@ LEAST_CULPRIT = 0.1
 OVER_MEDIAN = 3
 """A culprit causes at least this many times as much waiting as the median rank."""
 LARGE = 0.2
-"""A rank that causes at least this fraction of all waiting can be a culprit although it passes on more than it causes.
+"""A culprit that causes at least this fraction of all waiting may pass on up to twice as much waiting as it causes.
 
-It must not pass on more than twice as much waiting as it causes. A rank that causes less than this fraction of all
-waiting is a culprit only if it causes more waiting than it passes on.
+A culprit that causes less than this fraction of all waiting must cause more waiting than it passes on.
 """
 
 NOT_OWN = ("communication", "launch_delay", "unknown")

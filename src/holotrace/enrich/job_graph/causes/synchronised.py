@@ -8,17 +8,17 @@ import polars as pl
 
 
 def together_before(calls: pl.DataFrame, begin_ns: dict[int, int]) -> pl.Series:
-    """Return when the ranks of each call last met: the time by which all had arrived in an earlier communication.
+    """Return, for each call, when all of its ranks had arrived in the latest communication before the call.
 
-    An earlier communication is one that includes all these ranks, and in which the last rank arrived before the first
-    rank started the call. If the ranks use different clocks, each rank uses its own call in the earlier
+    This earlier communication includes all ranks of the call, and its last rank arrived before any rank started the
+    call. If the ranks use different clocks, each rank uses its own call in the earlier
     communication: the time is the start of this earlier call plus its wait. If there is no earlier communication,
     return the time when the last of the ranks' recordings began. If the clocks are unknown as well, return the time
     when the rank's own recording began.
 
     Args:
-        calls: matched calls that waited or were waited for: instance, rank, start_ns, wait_ns, and the columns of
-            `Clocks.aligned`.
+        calls: matched calls that waited or were waited for, with the columns instance, rank, start_ns, wait_ns, and
+            those of `Clocks.aligned`.
         begin_ns: start of the recording of each rank.
 
     Returns:

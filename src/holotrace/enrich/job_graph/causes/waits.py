@@ -88,9 +88,9 @@ def explained(waits: pl.DataFrame, spent: pl.DataFrame) -> pl.DataFrame:
 def _with_errors(targets: pl.DataFrame, waiting: pl.DataFrame) -> pl.DataFrame:
     """Add the column `error`: by how much the cost of each cause may be wrong.
 
-    The cost is uncertain because several causes may explain the same time. If w is the wait, e the excess of the cause,
-    and S the sum of the excesses of all causes, then the cost is at least w - (S - e) and at most the smaller of e and
-    w. Inexact clocks increase the error.
+    The cost is uncertain because several causes may explain the same time. Let w be the wait, e the excess of the cause,
+    and S the sum of the excesses of all causes. The cost is at most the smaller of e and w. It is at least the time that
+    the other causes cannot explain: w - (S - e), or 0 if this is negative. Inexact clocks increase the error.
     """
     known = targets.join(waiting, on="wait", how="left").with_columns(pl.col("excess").fill_null(pl.col("weight")))
     rest = pl.col("excess").sum().over("wait") - pl.col("excess")

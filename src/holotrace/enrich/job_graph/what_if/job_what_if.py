@@ -80,8 +80,8 @@ def what_if_across_ranks(  # noqa: PLR0913 -- options by name
 
     Args:
         trace: the job.
-        changes: any changes that `holotrace.what_if` accepts, and `holotrace.FasterLink` and `holotrace.PeersMedian`,
-            which are applied last.
+        changes: any changes that `holotrace.what_if` accepts, and `holotrace.FasterLink` and `holotrace.PeersMedian`;
+            these two are applied last.
         annotation: the window, as in `holotrace.critical_path`.
         instance: as in `holotrace.critical_path`.
         time_range_ns: as in `holotrace.critical_path`.

@@ -26,7 +26,8 @@ class PeersMedian:
     """Make these ranks (by default all) spend as much time between calls as their median peer.
 
     The peers of a rank make the same calls in the same order, with messages of the same size. The median peer is the
-    one that spends the median time between calls. If `ranks` are given, only the other ranks can be peers.
+    one that spends the median time between calls. If `ranks` are given, only ranks that are not among them can be
+    peers.
 
     >>> import holotrace
     >>> from holotrace.testing import small_job
@@ -38,7 +39,7 @@ class PeersMedian:
 
 
 def with_peers_median(window: JobWindow, within: Mapping[int, RankEdges], change: PeersMedian) -> dict[int, RankEdges]:
-    """Return the edges of all ranks; the chosen ranks get the edges of their median peers.
+    """Return the edges of all ranks; the edges of each chosen rank are replaced by those of its median peer.
 
     Raises:
         InvalidOptionError: a rank is not in the graph, or has no peers.

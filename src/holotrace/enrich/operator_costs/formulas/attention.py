@@ -12,8 +12,8 @@ _LENGTHS = "the lengths of the sequences were not recorded"
 _FLASH_3_LENGTHS = (3, 10, 11, 14, 15, 16)
 """Optional inputs of FlashAttention 3 that make the lengths of the sequences depend on data.
 
-They are the new keys, the used lengths of queries and of keys, the page table of the cache, each request's row in the
-cache, and the padding.
+In this order: the new keys, the lengths of the query sequences, the used lengths of the key sequences, the page table
+of the cache, the row of each request in the cache, and the padding.
 """
 
 
@@ -74,7 +74,7 @@ def scaled_dot_product_backward(
 
 
 def flash(arguments: Arguments, causal: int, window: int | None = None) -> Cost:
-    """FlashAttention. FLOPs: 2·H·(d + dv)·(unmasked pairs). Bytes: as `scaled_dot_product`.
+    """FlashAttention. FLOPs: 2·H·(d + dv)·(unmasked pairs). Bytes: as for `scaled_dot_product`.
 
     The mask is aligned at its end: the last query sees the last key. A causal mask over q queries and k keys leaves
     q·(k - q/2) of the q·k pairs, which is half of them if q = k. With a sliding window of keys, pairs are counted
@@ -89,7 +89,7 @@ def flash(arguments: Arguments, causal: int, window: int | None = None) -> Cost:
 
 
 def flash_backward(arguments: Arguments, causal: int, window: int | None = None, first: int = 1) -> Cost:
-    """As `flash`, with five products. FLOPs: 2·H·(3·d + 2·dv)·(unmasked pairs). Bytes: as `scaled_dot_product_backward`."""
+    """`flash` with five products. FLOPs: 2·H·(3·d + 2·dv)·(unmasked pairs). Bytes: as for `scaled_dot_product_backward`."""
     sizes = heads_last(arguments, first)
     twice = sizes.batch * _twice_visible(arguments, sizes.queries, sizes.keys, causal, window)
     return _backward(arguments, sizes, twice, first=first)
@@ -104,7 +104,7 @@ def joined(  # noqa: PLR0913 -- positions of inputs
     window: int | None = None,
     pages: tuple[int, ...] = (),
 ) -> Cost:
-    """Sequences joined along one dimension: as `flash`, if their lengths are known.
+    """Attention over sequences joined along one dimension: as `flash`, if the lengths of the sequences are known.
 
     The lengths are known if all sequences are as long as the longest one. Otherwise, the FLOPs are computed from sums
     over all requests, if the name of the inference engine's step contains these sums. If neither lengths nor sums are
@@ -126,7 +126,7 @@ def joined(  # noqa: PLR0913 -- positions of inputs
 def joined_backward(  # noqa: PLR0913 -- positions of inputs
     arguments: Arguments, *, ends: int, longest: int, causal: int, window: int | None = None, first: int = 1
 ) -> Cost:
-    """Sequences joined along one dimension: as `flash_backward`; the FLOPs may be unknown, as in `joined`."""
+    """Gradient of `joined`: as `flash_backward`; the FLOPs may be unknown, as in `joined`."""
     query, key, value = (arguments.shape(first + index, 3) for index in range(3))
     sizes = Attention(1, query[1], query[0], key[0], key[1], query[2], value[2])
     twice = _twice_visible_joined(arguments, (query[0], key[0]), (ends, longest, causal, window))
@@ -137,7 +137,7 @@ def joined_backward(  # noqa: PLR0913 -- positions of inputs
 def flash_3(arguments: Arguments) -> Cost:
     """FlashAttention 3: as `paged` with a key-value cache, as `joined` with `cu_seqlens_q`, otherwise as `flash`."""
     if arguments.is_given(5):
-        message = "the call has a second query, which is multiplied by the values"
+        message = "no formula covers calls with a second query, which is multiplied by the values"
         raise UnknownCostError(message)
     if any(arguments.is_given(index) for index in _FLASH_3_LENGTHS):
         return paged(arguments)

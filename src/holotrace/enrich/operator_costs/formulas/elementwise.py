@@ -158,7 +158,7 @@ def promoted(arguments: Arguments, tensors: list[int]) -> str | None:
 
     The kinds of numbers are ranked: boolean, integer, real, complex. A tensor without dimensions affects the result's
     type only if its kind ranks above the kinds of all tensors with dimensions. For example, the sum of an integer
-    tensor and a real tensor without dimensions is real.
+    tensor of shape [3] and a real tensor of shape [] is real.
     """
     types = [(type_name(arguments.type(index)), bool(arguments.dims[index])) for index in tensors]
     if any(kind not in _PROMOTION for kind, _ in types):

@@ -46,8 +46,8 @@ class Weights(NamedTuple):
 class _Layer(NamedTuple):
     """The sizes of one expert.
 
-    first, second  multiplications per token in the first and in the second product
-    packed         how many values of the weights are packed into one stored element
+    first, second  multiplications per token in the first and in the second matrix product
+    packed         number of weights that are packed into one stored element
     """
 
     first: int

@@ -18,7 +18,7 @@ _4_BITS = re.compile(r"e2m1|fp4", re.IGNORECASE)
 def linear(arguments: Arguments) -> Cost:
     """Tokens x weights. FLOPs: 2·M·N·K. Bytes: tokens, weights and result.
 
-    The tokens are the first matrix among the inputs. The weights are the last matrix with the same last dimension.
+    The first matrix among the inputs contains the tokens; the last matrix with the same last dimension, the weights.
     """
     first, last = _alike(arguments)
     return _cost(arguments, first, last, arguments.shape(first)[-1])
@@ -60,7 +60,8 @@ def backward(arguments: Arguments, products: int) -> Cost:
 
     `products` is the number of matrix multiplications in the forward call. The number of tensor-core kernels shows
     whether the call computed one gradient (of the inputs or of the weights) or both. Computing the gradient of
-    the inputs moves as many bytes as computing the gradient of the weights. If `products` is 2, the bytes are unknown.
+    the inputs moves as many bytes as computing the gradient of the weights. The bytes of a backward pass of two
+    multiplications are unknown.
     """
     forward = _forward(arguments, products)
     gradients, rest = divmod(arguments.product_count or 0, products)
@@ -138,7 +139,7 @@ def _cost(arguments: Arguments, a: int, b: int, shared: int) -> Cost:
 def _precision(arguments: Arguments, index: int) -> str | None:
     """Return the 4- or 8-bit type in the kernel's name or, if the name shows none, the type of the input.
 
-    The name takes precedence, because the call may quantise its inputs.
+    The kernel's name takes precedence over the input's type, because the call may quantise its inputs first.
     """
     kernel = next(iter(arguments.kernels), "")
     if _4_BITS.search(kernel):

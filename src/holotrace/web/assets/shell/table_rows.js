@@ -15,7 +15,8 @@ export const digitsOf = (row, key) => {
 };
 
 /**
- * Return a key and value for the timeline's address: the row's event or time, or a name to search for.
+ * Return a parameter (key and value) for the timeline's address. It opens the row's event or time, or searches for a
+ * name.
  * @param {TableRow} row
  * @returns {[string, string] | undefined}
  */

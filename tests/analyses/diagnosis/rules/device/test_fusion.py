@@ -72,7 +72,7 @@ def test_copies_into_another_layout() -> None:
 
 
 def test_conversions_between_layouts_cost_their_time() -> None:
-    """A layout conversion by cuDNN costs its 100 µs; a convolution without a conversion is not reported."""
+    """The cost of a cuDNN layout conversion is its duration; a convolution without a conversion is not reported."""
     job = DeviceJob()
     job.call("aten::convolution", "sm90_xmma_fprop_implicit_gemm_bf16", start_us=10, duration_us=100)
     assert not cases_of(job.build(), "channels_first")

@@ -60,7 +60,8 @@ def test_occupancy_needs_the_properties_of_the_device() -> None:
 def test_tiny_kernels_cost_their_fixed_time() -> None:
     """Fusing 150 tiny kernels saves 598 to 748 µs; fusing 20 kernels would save too little.
 
-    The 598 µs are 2 µs for each kernel and 2 µs for each gap. The 748 µs count all 3 µs of each kernel.
+    The 598 µs are 2 µs for each kernel and 2 µs for each gap. The 748 µs are 3 µs, the full duration, for each kernel
+    and 2 µs for each gap.
     """
     for count, cost_ns in ((150, [748_000]), (20, [])):
         job = DeviceJob()

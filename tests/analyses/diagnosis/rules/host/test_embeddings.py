@@ -10,7 +10,7 @@ from holotrace.testing.builder import TraceBuilder
 
 
 def job(*, rows: int, read: int, dense: bool = True, columns: int = 64) -> holotrace.Trace:
-    """Return two steps of 1 ms that look up `read` of `rows` embedding rows and update the embedding for 400 µs."""
+    """Return two steps of 1 ms; each looks up `read` of the embedding's `rows` rows and updates it for 400 µs."""
     trace = TraceBuilder()
     for begin in (0, 1_000):
         trace.step(begin // 1_000, begin, 1_000)

@@ -80,7 +80,7 @@ def test_a_cold_recording_is_in_doubt() -> None:
 
 
 def test_calls_that_are_long_in_every_step_are_not_the_first() -> None:
-    """Each of 4 steps loads a kernel for 2 ms, so this is not a slow first call."""
+    """Loading a kernel takes 2 ms in each of 4 steps, so the load in the first step is not a slow first call."""
     trace = TraceBuilder()
     for number in range(4):
         begin = 4_000 * number
@@ -161,7 +161,7 @@ def test_recorded_python_may_have_made_a_call_late() -> None:
 
 
 def test_the_wait_at_the_end_of_a_recording_keeps_no_work_back() -> None:
-    """Nothing is launched after the last wait of a recording, so the wait delays nothing and is not reported."""
+    """No work is launched after the last synchronisation, so it delays no launch and is not reported."""
     trace = TraceBuilder()
     trace.operator("aten::mm", start_us=0, duration_us=60)
     trace.kernel("gemm", start_us=50, duration_us=500, launch_us=40)

@@ -88,8 +88,8 @@ def test_a_function_that_runs_operators_is_the_model_not_a_slow_function() -> No
 def calling_job(*calls: tuple[str, str, int], slow_steps: int = 3) -> holotrace.Trace:
     """Return three steps of 1 ms that run `calls`: tuples of a user function, an inner function, and their time in µs.
 
-    The user function calls the inner function, unless both names are equal. After the first `slow_steps` steps, each
-    call takes 1 µs.
+    The user function calls the inner function; if both have the same name, there is only one call. After the first
+    `slow_steps` steps, each call takes 1 µs.
     """
     trace = TraceBuilder()
     for number in range(3):

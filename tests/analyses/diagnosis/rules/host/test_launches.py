@@ -120,7 +120,7 @@ def test_the_python_inside_a_compilation_belongs_to_it(compilation: str) -> None
 
 
 def test_what_the_recording_costs_comes_after_the_job() -> None:
-    """Data loading is listed first although recording Python functions costs more; the answer names both."""
+    """Data loading is listed before the overhead of recording Python, although the overhead costs more time."""
     trace = TraceBuilder()
     for number in range(3):
         begin = 1150 * number

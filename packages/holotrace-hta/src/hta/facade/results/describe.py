@@ -51,7 +51,7 @@ def _groups(keys: pd.Series, values: _Values) -> dict[Any, _Values]:
 
 
 def _statistics(values: _Values) -> list[float]:
-    """Compute `_STATISTICS`; statistics that need more values than there are become NaN."""
+    """Compute `_STATISTICS`; a statistic is NaN if there are too few values to compute it."""
     if not len(values):
         return [0.0, *[np.nan] * (len(_STATISTICS) - 1)]
     if values.dtype.kind in "iu" and values.min() >= 0 and values.max() < len(values):

@@ -409,7 +409,7 @@ class _Rows:
         return devices.replace(_NOTHING, None)
 
     def _link(self, column: str, shown: pl.Series | None = None) -> pl.Series:
-        """Return an integer column: recorded values for unchanged rows, and null for -1 in changed rows."""
+        """Return an integer column: recorded values in unchanged rows, frame values (-1 as null) in others."""
         recorded = self._gathered(self._events[column])
         if column not in self._frame.columns:
             return recorded

@@ -198,7 +198,7 @@ class TraceSymbolTable:
             df[column] = df[column].map(self.sym_index)
 
     def decode_df(self, df: pd.DataFrame, create_new_columns: bool = True) -> None:  # noqa: FBT001, FBT002 -- HTA's
-        """Decode the ids in `cat` and `name`; write the text to `s_cat` and `s_name`, or over the ids."""
+        """Replace the ids in `cat` and `name` with text, or write the text to new columns `s_cat` and `s_name`."""
         for column in ("cat", "name"):
             df[f"s_{column}" if create_new_columns else column] = self._texts(df[column], shorten=False)
 

@@ -58,7 +58,7 @@ _SIDE_TABLES = (
     _Source("collectives", {"in_split_sizes": "in_split_size", "out_split_sizes": "out_split_size"}, "[]"),
 )
 _JSON_TABLES = ("operator_inputs",)
-"""Tables whose strings are JSON; their values become lists, as in HTA."""
+"""Tables whose strings contain JSON, which is decoded to lists, as in HTA."""
 
 COLUMNS = (
     "index", "cat", "name", "pid", "tid", "ts", "dur", "stream", "correlation", "bytes", "memory_bw_gbps",

@@ -26,7 +26,7 @@ _READY_NS = 30_000
 stream."""
 _CLOCK_NOISE_NS = 1_000
 _OF_BEFORE = ("stream", "start_ns", "end_ns", "launch_start_ns", "last_use")
-"""`_waits` copies these columns of the previous run into the row of the waiting run, with the suffix `_before`."""
+"""`_waits` adds these columns of a run to the row of the next run, which waits for it, with the suffix `_before`."""
 _WAIT_CALL = r"(?i)stream_?wait_?event"
 
 
@@ -69,7 +69,7 @@ def streams_in_turn(evidence: RankEvidence) -> Iterator[Case]:
 def _kernels(evidence: RankEvidence) -> pl.DataFrame:
     """Return the kernels that compute, sorted by device and start; `use` is the share of the SMs that a kernel fills.
 
-    Kernels of unknown size count as filling all SMs.
+    A kernel of unknown size is assumed to fill all SMs.
     """
     kernels = evidence.costed.filter(pl.col("kernel_kind") != KernelKind.MEMORY)
     shaped = with_launch_shapes(evidence.rank_trace, kernels)
@@ -103,7 +103,7 @@ def _runs(kernels: pl.DataFrame) -> pl.DataFrame:
 
 
 def _waits(runs: pl.DataFrame) -> pl.DataFrame:
-    """Return the runs that wait for the previous run; `shared_ns` is how long both runs could have overlapped."""
+    """Return the runs that wait for the previous run; `shared_ns` is how long the two runs could have overlapped."""
     before = {f"{name}_before": pl.col(name).shift().over("device") for name in _OF_BEFORE}
     paired = runs.with_columns(**before, launch_before=pl.col("last_launch").shift().over("device"))
     is_waiting = (
@@ -195,7 +195,10 @@ def _each_once(waits: pl.DataFrame) -> pl.DataFrame:
 
 
 def _explained(waits: pl.DataFrame) -> Intervals:
-    """Return the intervals that could have overlapped: the end of a run, and the start of the next run, which waits."""
+    """Return the parts of the runs that could have run at the same time.
+
+    These are the end of the earlier run, and the start of the later run, which waits for the earlier run.
+    """
     shared = waits["shared_ns"].to_numpy()
     ends, begins = waits["end_ns_before"].to_numpy(), waits["start_ns"].to_numpy()
     return union(np.concatenate([ends - shared, begins]), np.concatenate([ends, begins + shared]))

@@ -42,9 +42,9 @@ def allocator_retries(evidence: RankEvidence) -> Iterator[Case]:
 
 
 def _allocations(evidence: RankEvidence, first: str = "") -> Iterator[Case]:
-    """Yield the case for the allocator's calls to the driver.
+    """Yield a case for the idle time that the allocator's calls to the driver cause, if there is any.
 
-    It points to the longest call whose name matches `first` or, if none matches, to the longest call of all.
+    The case points to the longest call whose name matches `first` or, if none matches, to the longest call of all.
     """
     pieces = evidence.while_idle.filter(pl.col("cause") == _ALLOCATION)
     if pieces.is_empty():

@@ -48,7 +48,7 @@ _NAMELESS = "<built-in method >"
 """A method that pybind11 recorded without its name."""
 
 _HELD_UP = "held_up"
-"""Subject of findings about PyTorch functions such as `linear` that take long, although their operators do not."""
+"""Subject of findings about time in PyTorch functions such as `linear`, but outside the operators that they run."""
 
 _OF_TORCH = r"^<built-in method \w+ of (torch\._C\.|(Tensor|Parameter|type) object)|" + TORCH_WAITING
 """PyTorch's own methods in which a thread runs operators or autograd, or waits for other ranks."""
@@ -135,8 +135,9 @@ def _subjects(evidence: RankEvidence, own: pl.DataFrame, training: pl.Series) ->
     Usually, the subject is the function that training code calls directly, even if that function is in turn running a
     helper. There are two exceptions:
 
-    - If a training function itself runs, the subject is the innermost function, such as a built-in function.
-    - If that innermost function is one of PyTorch's built-in functions that run operators, the subject is `_HELD_UP`.
+    - If the innermost Python frame is a training function, the subject is what runs directly in this frame, for
+      example a built-in function.
+    - If that is one of PyTorch's built-in functions that run operators, the subject is `_HELD_UP`.
     """
     is_part = ~pl.col("frame").is_in(training.implode())
     callers = called_by_training(evidence, own["event_index"], training.to_list())
@@ -202,7 +203,7 @@ def _operator_shares(evidence: RankEvidence) -> pl.DataFrame:
 
 
 def _without_torch(evidence: RankEvidence, pieces: pl.DataFrame) -> pl.DataFrame:
-    """Leave out the time in PyTorch's own methods, but keep conversions of Python lists."""
+    """Leave out the time in PyTorch's own methods, except those that convert to or from Python lists."""
     if pieces.is_empty():
         return pieces
     texts = evidence.rank_trace.strings

@@ -131,8 +131,9 @@ def _share_of_profiler(evidence: RankEvidence, causes: Sequence[str]) -> float:
     """Estimate what fraction of the idle time with these causes is due to the profiler.
 
     The profiler's overhead in operators lengthens the idle time that operators cause; its overhead in Python lengthens
-    the idle time that Python causes. If the overhead in operators is longer than the idle time that operators cause,
-    the excess also delays the host, so it counts as overhead in Python. The same applies the other way round.
+    the idle time that Python causes. Overhead in operators that exceeds the idle time that operators cause still delays
+    the host. This excess therefore counts as overhead in Python. Likewise, excess overhead in Python counts as overhead
+    in operators.
     """
     idle_ns, added_ns = _idle_ns(evidence, causes), _added_ns(evidence, causes)
     others = [(_added_ns(evidence, other), _idle_ns(evidence, other)) for other in _ADDED_NS if other != causes]
@@ -242,7 +243,7 @@ def graph_breaks(evidence: RankEvidence) -> Iterator[Case]:
     """Yield a case for the idle time between the compiled regions of a step, if each step runs several regions.
 
     After the last region of a step, the case includes idle time only in functions whose names show that they resume
-    after a graph break. Within a region, the case includes the idle time that earlier breaks cause (see `_between`).
+    after a graph break. Within a region, the case includes the idle time that graph breaks before it cause (see `_between`).
     """
     regions = named_ranges(evidence, _BREAKS)
     names = evidence.rank_trace.texts(regions["name"])
@@ -293,7 +294,7 @@ def _leads_ns(step: _Times, busy_ns: _Times, idle_ns: _Times) -> _Times:
 
 
 def _after_idle(idle: Intervals, length_ns: _Times) -> _Times:
-    """Return, for each length in `length_ns`, when the total idle time since the beginning reaches it.
+    """Return, for each length in `length_ns`, the time when the total of the idle time so far reaches this length.
 
     For a length that the total never reaches, return the end of the last idle interval.
     """

@@ -81,7 +81,7 @@ def _reason(evidence: RankEvidence, waiting: pl.DataFrame) -> str:
 
 
 def host_falls_behind(evidence: RankEvidence) -> Iterator[Case]:
-    """Yield a case if the host needs longer for each step than the devices, and the devices still work on a backlog.
+    """Yield a case if the host needs longer for a step than the devices, but the devices still have a backlog of work.
 
     The host's time excludes its waits for devices. As long as the backlog lasts, the devices do not idle, so a slow
     host costs nothing in the recorded steps. Devices that idle most of the time have no backlog.
@@ -102,7 +102,7 @@ def host_falls_behind(evidence: RankEvidence) -> Iterator[Case]:
 
 
 def _has_backlog(evidence: RankEvidence, device_ns: int) -> bool:
-    """Return whether the devices are busy for at least half of the total time of the steps of at most `device_ns`."""
+    """Return whether the devices are busy for at least half of the time of all steps that last at most `device_ns`."""
     length_ns = pl.col("end_ns") - pl.col("start_ns")
     paced = union_of(evidence.steady.filter(length_ns <= device_ns))
     return covered_length(*intersection(evidence.busy, paced)) >= _MOST * covered_length(*paced)

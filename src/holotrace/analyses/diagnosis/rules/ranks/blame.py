@@ -36,7 +36,7 @@ rank is not to blame if the probability that chance makes some rank the latest e
 def blamed(evidence: JobEvidence) -> list[int]:
     """Return the culprits whose own work causes at least half of their delays, unless chance may explain the delays.
 
-    Slow transfers, late starts of GPU work and unknown causes (`NOT_OWN`) are not a rank's own work.
+    Slow transfers, late starts of GPU work and unknown causes (`NOT_OWN`) do not count as a rank's own work.
     """
     causes = evidence.results["wait_causes"]
     culprits = causes.per_rank.filter(pl.col("role") == CULPRIT)["rank"]

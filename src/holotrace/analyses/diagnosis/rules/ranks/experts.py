@@ -33,7 +33,7 @@ def uneven_experts(evidence: JobEvidence) -> Iterator[JobCase]:
 
 
 def overloaded(evidence: JobEvidence) -> list[int]:
-    """Return a list of the rank whose experts get the most tokens; empty if they get less than 1.2 times the mean."""
+    """Return the rank with the most tokens in a list; return an empty list if it gets less than 1.2 times the mean."""
     most = _most_tokens(evidence)
     return [most["rank"]] if most is not None and most["uneven"] >= _UNEVEN else []
 

@@ -23,7 +23,7 @@ def mean_costs(
 
 
 def share_of_step(evidence: JobEvidence, costs: dict[int, float]) -> float:
-    """Return the mean cost of all ranks as a share of the mean step."""
+    """Return the mean cost per rank as a fraction of the mean step length."""
     mean_ns = sum(costs.values()) / len(evidence.ranks)
     return mean_ns / evidence.step_ns if evidence.step_ns else 0.0
 

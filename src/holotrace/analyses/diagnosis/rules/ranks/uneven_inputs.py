@@ -45,7 +45,7 @@ def uneven_inputs(evidence: JobEvidence) -> Iterator[JobCase]:
 
 
 def without_larger_inputs(evidence: JobEvidence, per_cause: pl.DataFrame) -> pl.DataFrame:
-    """Return the causes of waiting that larger inputs do not explain."""
+    """Drop the rows of `per_cause` in which larger inputs explain the waiting."""
     explained = _for_larger_inputs(evidence, per_cause).select("row")
     return per_cause.with_row_index("row").join(explained, on="row", how="anti").drop("row")
 

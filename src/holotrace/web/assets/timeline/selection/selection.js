@@ -103,7 +103,8 @@ export class Selection {
   }
 
   /**
-   * Select an event and scroll to its row, without changing the panel; return the event's place.
+   * Select an event and scroll to its row, without changing the panel. Return the event's position, or null if
+   * `located` returns null.
    * @param {number} rank
    * @param {number} event
    */

@@ -90,8 +90,8 @@ export class Panel {
     group.append(
       button("‹ row", "previous event on this row (,)", () => this.step("row", -1)),
       button("row ›", "next event on this row (.)", () => this.step("row", 1)),
-      button("‹ name", "previous event of this name (Shift N)", () => this.step("name", -1)),
-      button("name ›", "next event of this name (N)", () => this.step("name", 1)),
+      button("‹ name", "previous event with this name (Shift N)", () => this.step("name", -1)),
+      button("name ›", "next event with this name (N)", () => this.step("name", 1)),
     );
     return group;
   }
