@@ -7,9 +7,9 @@ loads a trace once and forks for each call, so no call profits from data that an
 after `--limit` CPU seconds, or when it needs more than `--limit-gb` of address space. For holotrace, each call of each
 round runs in a new process, with a filled cache:
 
-    alone   the call alone; the columns that it reads are in memory, like HTA's frames after loading. Data derived from
-            these columns is not in memory: launches, call stacks and steps are computed again. HTA does not compute
-            launches again, because it links them while it loads
+    alone   the call alone; the columns that it reads are in memory, like HTA's frames after loading. Launches,
+            call stacks and steps are not in memory; each call computes them from the columns. HTA does not compute
+            launches in a call, because it links them while it loads
     first   the first call of a new process, including opening the trace and reading columns from the cache
     file    the time to read the trace for the first time, plus `first`; for HTA, the time to load it, plus the call
 

@@ -13,8 +13,8 @@ Each browser profile is on disk, like a user's profile.
 
 Times are measured from the request to the first figure, and from the request to the complete page. For `cold` and
 `reopened`, the measurement begins when the server prints its address; the column `start` shows how long the server took
-to do so. On a busy machine, compare the CPU seconds until the first figure instead. They are shown for the server
-(counted from its start) and for all browser processes.
+to do so. On a busy machine, compare the CPU seconds until the first figure instead. The table shows those of the
+server (counted from its start) and those of all browser processes together.
 """
 
 from __future__ import annotations

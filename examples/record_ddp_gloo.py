@@ -115,7 +115,10 @@ def record_rank(rank: int, folder: Path) -> None:
 
 
 def join_group(rank: int) -> None:
-    """Join the process group on this machine; use one thread per process, so processes do not slow each other down."""
+    """Join the process group on this machine.
+
+    Each process uses only one thread, so that the processes do not slow each other down.
+    """
     os.environ.update(MASTER_ADDR="127.0.0.1", MASTER_PORT="29511", RANK=str(rank), WORLD_SIZE=str(RANKS))
     torch.set_num_threads(1)
     dist.init_process_group("gloo", rank=rank, world_size=RANKS)

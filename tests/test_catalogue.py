@@ -48,7 +48,7 @@ def test_an_analysis_names_its_command(entry: Analysis) -> None:
 
 @each_question
 def test_an_analysis_names_its_page(entry: Analysis) -> None:
-    """The documentation has the page that the catalogue names."""
+    """The page that the catalogue names for an analysis exists in the documentation."""
     assert (ROOT / "docs" / entry.page).is_file()
 
 

@@ -17,9 +17,9 @@ HTA_INTERFACE = Path(hta.__file__).parent
 
 IMPORTED_BY_NAME = {
     "holotrace/catalogue.py": "each question is imported by the name of its folder; the question modules are in lower layers",
-    "holotrace/cli/group.py": "a command is imported only when it runs; its module is in a lower layer",
+    "holotrace/cli/group.py": "commands, whose modules are in a lower layer, are imported only when they run",
     "holotrace/questions/question.py": "a question imports the computation and tables of its own folder on first use",
-    "holotrace/figures.py": "figures load plotly, so each is imported on first use; its module is in a lower layer",
+    "holotrace/figures.py": "figure modules load plotly, so each is imported on first use; they are in a lower layer",
     "holotrace/questions/result.py": "a result imports its answer, tables and figure from its own folder on first use",
     "holotrace/execution/extras.py": "optional third-party packages",
     "holotrace/export/trace_text.py": "several packages decompress zstd; the first one that is installed is imported",

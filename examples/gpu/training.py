@@ -25,7 +25,7 @@ STACKS = {"with_stack": True, "with_modules": True}
 
 @dataclass(frozen=True)
 class Job:
-    """The options of a transformer's training; the defaults describe the job `training`, which has no mistake."""
+    """Options of a job that trains a transformer; the defaults give the job `training`, which contains no mistake."""
 
     size: Size = field(default_factory=Size)
     low_precision: bool = True

@@ -25,7 +25,10 @@ SHORTEST_FRAME_US = 50
 
 @contextmanager
 def process_group(rank: int, ranks: int, meeting: str) -> Iterator[None]:
-    """Join the group of all ranks; use one thread per process, so processes do not slow each other down."""
+    """Join the group of all ranks.
+
+    Each process uses only one thread, so that the processes do not slow each other down.
+    """
     os.environ.update(RANK=str(rank), WORLD_SIZE=str(ranks))
     torch.set_num_threads(1)
     torch.manual_seed(0)

@@ -145,8 +145,8 @@ class Placing:
     def placed(self, events: bytes) -> bytes:
         """Convert events (JSON, separated by commas) for the timeline; each converted event has a comma before it.
 
-        Changes times, pids and the ids that link events. Leaves out process names, their sort positions, and the
-        metadata of pids that are not listed in `pids`.
+        The conversion changes times, pids and the ids that link events. It leaves out process names, their sort
+        positions, and the metadata of pids that are not listed in `pids`.
         """
 
 @final
@@ -194,7 +194,7 @@ class _Stream(Protocol):
         """
 
     def close(self) -> None:
-        """Close the file; the reader calls this method when it stops. If a `read` is still waiting, it must return now."""
+        """Close the file, and make any `read` that still waits return; the reader calls this method when it stops."""
 
 _Source: TypeAlias = str | os.PathLike[str] | _Stream
 
@@ -295,7 +295,7 @@ def earliest_times(node_count: int, source: _Nodes, target: _Nodes, weight: _Num
 def slacks(node_count: int, source: _Nodes, target: _Nodes, spare: _Numbers) -> _Numbers:
     """Return by how much each node could be delayed without delaying any node that has no successor.
 
-    `spare` is by how much the source of each edge could be delayed without delaying its target. ValueError for a cycle.
+    `spare` is, for each edge, the longest delay of its source that does not delay its target. ValueError for a cycle.
     """
 
 def path_to(last: int, source: _Nodes, target: _Nodes, binding: _Numbers) -> _Nodes:

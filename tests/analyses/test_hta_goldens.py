@@ -232,8 +232,8 @@ def _overlap_ns(rank_trace: RankTrace, stream: int) -> int:
 def test_the_host_is_blamed_for_the_same_gaps_but_only_until_the_launch(case: Case) -> None:
     """If the work after an idle gap is launched during the gap, HTA counts the whole gap as host wait.
 
-    We count only the part of the gap before the launch. Therefore, we find as many gaps with host wait as HTA, but our
-    host wait is at most HTA's. The results may differ by 1 gap and 1 µs for each gap that HTA may misjudge:
+    We count only the part of the gap before the launch. Therefore, we report the same number of gaps with host wait as
+    HTA, and the same or less time. The results may differ by 1 gap and 1 µs for each gap that HTA may misjudge:
 
     - If the launch is unknown, HTA uses the time of event 0 as the time of the launch.
     - If the launch is within 0.25 µs of the gap's start, HTA may get their order wrong, because it stores times as

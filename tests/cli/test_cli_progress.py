@@ -106,7 +106,7 @@ def test_a_command_on_a_terminal_counts_its_ranks_on_stderr(tmp_path, workers) -
 
 
 def _everything(terminal_end: int) -> bytes:
-    """Return everything written to the terminal until its other end is closed."""
+    """Read from this end of a terminal until the other end is closed; return everything that was read."""
     output = b""
     with suppress(OSError):  # Linux raises this when the other end is closed
         while select.select([terminal_end], [], [], 60)[0]:

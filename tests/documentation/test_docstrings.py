@@ -18,7 +18,7 @@ per_rank  one row per rank:
     busy_ns  int64  time with `kernels` or
                     copies_
 
-Source: docs/reference/analyses/idle_time.md derives it."""
+Source: docs/reference/analyses/idle_time.md explains it."""
     assert script("../docs/site/docstrings").restructured(docstring.splitlines()) == [
         "Divide \\|busy\\| by what ran.",
         "",
@@ -32,7 +32,7 @@ Source: docs/reference/analyses/idle_time.md derives it."""
         "  * ``busy_ns`` *int64*: time with ``kernels`` or",
         "    copies\\_",
         "",
-        "Source: :doc:`/reference/analyses/idle_time` derives it.",
+        "Source: :doc:`/reference/analyses/idle_time` explains it.",
         "",
     ]
 

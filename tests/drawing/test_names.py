@@ -188,11 +188,11 @@ def test_a_short_label_is_escaped_after_it_is_cut() -> None:
 
 
 def test_a_hover_holds_the_whole_name_in_lines() -> None:
-    """A hover wraps a name of 500 characters without cutting it."""
+    """A hover text wraps a name of 500 characters without cutting it."""
     name = "<" + "x" * 500 + ">"
     assert hover_text(name).replace("<br>", "") == "&lt;" + "x" * 500 + "&gt;"
 
 
 def test_a_hover_counts_the_characters_beyond_its_limit() -> None:
-    """A hover cuts a name after HOVER_LENGTH characters and says how many are missing."""
+    """A hover text cuts a name after HOVER_LENGTH characters and gives the number of missing ones."""
     assert hover_text("x" * (HOVER_LENGTH + 1_234)).endswith("… and 1,234 more characters")

@@ -10,7 +10,7 @@ from holotrace.execution.wrapped_future import wrapped_future
 
 
 def translated(error: BaseException) -> BaseException:
-    """Return a RuntimeError with the message of an error."""
+    """Return a RuntimeError whose message contains the message of `error`."""
     return RuntimeError(f"translated: {error}")
 
 

@@ -1,4 +1,4 @@
-"""Copies of traces mark the critical path."""
+"""Tests of copies of traces in which the critical path is marked."""
 
 from __future__ import annotations
 

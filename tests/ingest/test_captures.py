@@ -49,7 +49,7 @@ def test_captures_of_the_rank_and_the_padded_batch_are_read(tmp_path):
 
 
 def test_captures_in_the_same_folder_are_not_ranks(tmp_path):
-    """A capture in the folder of the trace is used as a capture and listed as a skipped file."""
+    """A capture in the trace's folder is not opened as a rank: it is used with its rank and listed as skipped."""
     replay(0).write(tmp_path)
     written(tmp_path, "graph_capture_rank_0.17.pt.trace.json")
     trace = open_trace(tmp_path, cache=False)

@@ -263,7 +263,7 @@ def test_a_file_named_by_itself_must_be_a_trace(tmp_path: Path) -> None:
 
 
 def test_a_pipe_is_not_a_trace(write_trace: WriteTrace, tmp_path: Path) -> None:
-    """Pipes and broken links are skipped in a folder and raise errors when named; pipes are never opened."""
+    """Pipes and broken links are skipped in a folder, but raise errors if named directly; pipes are never opened."""
     write_trace("rank0.json")
     os.mkfifo(tmp_path / "rank1.json")
     (tmp_path / "rank2.json").symlink_to(tmp_path / "missing.json")

@@ -45,7 +45,7 @@ def read(path: Path) -> RankTrace:
 
 @pytest.fixture
 def open_bytes(tmp_path: Path) -> Open:
-    """Return a function that opens bytes as rank 0."""
+    """Return a function that writes bytes to a file and opens the file as rank 0."""
 
     def open_(content: bytes) -> RankTrace:
         path = tmp_path / "trace.json"

@@ -227,7 +227,7 @@ def test_workers_and_spans_equal_those_of_the_plugin(name, real_traces, goldens)
 
 @pytest.mark.slow
 def test_every_edge_case_of_the_plugin_is_listed(goldens) -> None:
-    """All 59 small files with unusual JSON are recordings, even those that the plugin cannot read."""
+    """All 59 small files with unusual JSON are listed as recordings, even those that the plugin cannot read."""
     runs = find_runs(goldens / "tb_edge")
     folders = {Path(item.path).parent.name for run in runs.runs for item in run.recordings if "input" in item.worker}
     assert folders == {folder.name for folder in (goldens / "tb_edge").iterdir() if folder.is_dir()}

@@ -43,7 +43,7 @@ def test_a_failed_write_keeps_the_existing_file(tmp_path, monkeypatch) -> None:
 
 
 def test_an_error_names_the_file_and_not_the_draft(tmp_path) -> None:
-    """Writing to a missing folder raises an error that names the file instead of the draft."""
+    """The error for a missing folder names the file to be written, not the temporary draft of it."""
     path = tmp_path / "missing" / "a.html"
     with pytest.raises(OSError, match="No such file") as caught:
         write(path, b"new")

@@ -87,7 +87,7 @@ def exact_clock(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def make_settled(path: Path, age_s: float = 100) -> None:
-    """Set the time stamp of a file to `age_s` seconds ago, which is old enough to be trusted."""
+    """Set the time stamp of a file to `age_s` seconds ago; the cache trusts time stamps that are this old."""
     time_s = time.time() - age_s
     os.utime(path, (time_s, time_s))
 

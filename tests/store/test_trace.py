@@ -146,7 +146,7 @@ def test_a_selection_must_judge_every_event(
 
 
 def test_derived_results_are_remembered(rank_trace: RankTrace) -> None:
-    """`derive` calls a function once per rank, and once per selection of the rank."""
+    """`derive` calls a function once for the whole rank, and once for each selection of the rank's events."""
     calls: list[int] = []
 
     def count(rank_trace: RankTrace) -> int:

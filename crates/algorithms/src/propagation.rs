@@ -8,8 +8,8 @@ use crate::error::{check_lengths, AlgorithmError};
 /// The proportions in which each node divides the amounts it receives among its targets.
 ///
 /// Rows `first[i]..first[i + 1]` belong to node `i`. The node divides what it receives among the `target`s of its rows,
-/// in proportion to their `weight`s. A `target` of 0 or more is a node with a number below `i`; a negative `target` stands for the final target
-/// `-1 - target`. A node without positive weights keeps the amounts that it receives.
+/// in proportion to their `weight`s. A `target` of 0 or more is a node with a number below `i`; a negative `target`
+/// stands for the final target `-1 - target`. A node without positive weights keeps the amounts that it receives.
 #[derive(Debug, Clone, Copy)]
 pub struct Shares<'a> {
     first: &'a [i64],
@@ -23,7 +23,8 @@ pub struct Arrived {
     /// The label that each amount had in the call of [`Shares::pass_on`].
     pub label: Vec<i64>,
     /// The node or final target at which each amount ended up. A negative number `t` stands for the final target
-    /// `-1 - t`. Any other number is a node, which kept the amount because it has no positive weights.
+    /// `-1 - t`. Any other number is that of a node, which kept the amount because the node has no
+    /// positive weights.
     pub target: Vec<i64>,
     /// Each amount.
     pub amount: Vec<i64>,

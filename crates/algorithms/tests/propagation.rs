@@ -1,4 +1,4 @@
-//! Amounts that nodes pass on.
+//! Tests of `Shares::pass_on`, which distributes amounts over a graph.
 
 use algorithms::propagation::Shares;
 use algorithms::AlgorithmError;

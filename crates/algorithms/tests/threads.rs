@@ -1,4 +1,4 @@
-//! Points of threads in time order, and the edges between a main thread and another thread that works for it.
+//! Tests that sort the points of threads by time, and find edges between a main thread and a thread that works for it.
 
 use algorithms::threads::{sorted_points, HandOvers, Points, Ranges, SortedPoints, ThreadEdges};
 use algorithms::AlgorithmError;

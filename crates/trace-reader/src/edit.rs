@@ -56,8 +56,8 @@ pub struct EditedCopy {
     holds_event: bool,
     /// Whether to leave out the text before the events.
     skips_head: bool,
-    /// Whether the text just before `at` was copied unchanged; if the next event is also copied unchanged, so are the
-    /// spaces and the comma between them.
+    /// Whether the text just before `at` was copied unchanged. If the next event is copied unchanged, too, the comma
+    /// and the spaces between them are kept.
     follows_kept: bool,
     entries: Vec<Entry>,
 }

@@ -205,7 +205,7 @@ enum New<'a> {
     Whole(i64),
     /// A time, written in microseconds.
     Nanoseconds(i64),
-    /// A rank and an id without its quotes; both are written as one string, such as `"rank 2: id"`.
+    /// A rank, and an id without the quotes around it; both are written as one string, such as `"rank 2: id"`.
     OfRank(u64, &'a [u8]),
 }
 

@@ -117,7 +117,7 @@ fn args_of_flows_are_kept() {
     assert_eq!(read.findings(), []);
 }
 
-/// If a key of an event occurs twice, its last value wins, even if the reader used the first value to read args.
+/// If a key of an event occurs twice, its last value wins, even if the reader has already read args based on the first.
 #[test]
 fn repeated_keys() {
     let flow = r#"{"ph":"X","args":{"stream":7,"x":1},"ph":"s","id":3,"pid":1,"tid":1,"ts":1,"cat":"kernel","args":{"y":2}}"#;

@@ -87,7 +87,7 @@ def _in_crowded_places(lane: npt.NDArray[np.int32], start: _Rows, end: _Rows) ->
 
 
 def _filled(start: _Rows, end: _Rows) -> npt.NDArray[np.int32]:
-    """Fill one lane after the other: take the first remaining interval, the next one that begins after it ends, etc."""
+    """Fill one lane after the other: add the first remaining interval, then each next one that does not overlap."""
     lane = np.full(len(start), NOT_DRAWN, np.int32)
     left = np.arange(len(start))
     for number in range(MOST_ROUNDS):

@@ -262,7 +262,7 @@ def _part(item: _Item) -> _Part | None:
 
 
 def _with_groups(part: _Part, items: list[_Item], position: int) -> int:
-    """Add the template arguments and parameters that follow a part; return the position after them."""
+    """Add to a part the template arguments and parameters that follow its name; return the position after them."""
     if part.name == "operator":  # a conversion such as `operator bool`
         while position < len(items) and not (isinstance(items[position], _Group)):
             position += 1
@@ -291,7 +291,7 @@ def _is_template_after_space(items: list[_Item], position: int) -> bool:
 def _past_qualifiers(items: list[_Item], position: int) -> int:
     """Skip the qualifiers of an enclosing function, such as ` const` in `f() const::g`.
 
-    Return the position of the `::` after them, or `position` if no `::` follows.
+    Return the position of the `::` after these qualifiers, or `position` if no `::` follows.
     """
     following = position
     while following < len(items) and isinstance(item := items[following], str):
@@ -304,7 +304,7 @@ def _past_qualifiers(items: list[_Item], position: int) -> int:
 def _scopes_and_name(parts: list[_Part]) -> tuple[list[_Part], list[_Part]]:
     """Return the named scopes around a function, and the function itself.
 
-    A call operator is replaced by its class or lambda.
+    The call operator of a class or lambda is dropped: the class or lambda itself then counts as the function.
     """
     kept = [part for part in parts if not part.name.startswith("operator(") or part is parts[0]]
     kept = [part for part in kept if part.name] or parts

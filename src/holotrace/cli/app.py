@@ -29,8 +29,8 @@ FAILED = 1
 MISUSED = 2
 
 _OBJECTS_PER_COLLECTION = 200_000
-"""Number of new objects after which Python collects garbage. With the default of 700, it would collect often while
-modules load."""
+"""Number of new objects after which Python collects garbage. With Python's default of 700, garbage would be collected
+often while modules load."""
 
 
 def main() -> None:

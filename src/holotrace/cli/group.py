@@ -37,7 +37,7 @@ _OWN_MODULES = {
 """Questions whose command also writes files, reads files other than traces, or prints more than tables."""
 
 _OTHER_NAMES = {"advice": "diagnose"}
-"""Command names that users of other tools may try, and the command that each one runs; the help does not list them."""
+"""Names that users of other tools may try, and the command that each name runs; the help does not list these names."""
 
 _QUESTIONS = {question.command: question for question in (*COMPARISONS, *ANALYSES)}
 _LISTED = {**_COMMANDS, **{name: question.question for name, question in _QUESTIONS.items()}}

@@ -97,7 +97,7 @@ def show(  # noqa: PLR0913 -- what to show, and how
 
 
 class ShownTable(NamedTuple):
-    """A table to print; `telling` names a column, and a table that is too long is cut to the rows with its largest values."""
+    """A table to print; if it is too long, only the rows with the largest values in the column `telling` are kept."""
 
     caption: str
     frame: pl.DataFrame

@@ -1,4 +1,4 @@
-"""Axes of names; an axis with many names shows only some of them, and its title says so."""
+"""Axes that show names; if there are too many names, the axis shows only some of them, and its title says so."""
 
 from __future__ import annotations
 

@@ -110,7 +110,7 @@ def _equal_groups(short: dict[str, str]) -> list[list[str]]:
 
 
 def _with_differences(names: Sequence[str], pieces: list[list[str]], length: int) -> dict[str, str]:
-    """Return for each name a text with the words that differ, such as `kernel<…GemmA, 128…>`.
+    """Return {name: text}; each text shows how the name differs from the others, such as `kernel<…GemmA, 128…>`.
 
     The result is empty if the words do not distinguish all names.
     """

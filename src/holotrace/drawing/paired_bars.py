@@ -37,7 +37,7 @@ def paired_bars(  # noqa: PLR0913 -- bars, names and settings
     theme: Theme = "light",
     labels: Callable[[Sequence[str]], dict[str, str]] = short_labels,
 ) -> go.Figure:
-    """Draw two bars below each name, one per trace; `sides` maps the label of a trace to the values of all names."""
+    """Draw two bars below each name, one per trace; `sides` maps each trace's label to its values, one per name."""
     if not names:
         return empty_figure(heading.question, "Nothing differs.", theme)
     size, title = _scale(sides, by)

@@ -57,7 +57,7 @@ class WorkerPool:
     """
 
     def __init__(self, workers: int) -> None:
-        """Divide the cores among at most `workers` processes; `start` or the first calls launch them."""
+        """Divide the cores among at most `workers` processes, which are launched by `start` or by the first calls."""
         context = multiprocessing.get_context("spawn")
         workers_end, self._lifeline = context.Pipe(duplex=False)
         threads = max(1, available_cores() // workers)

@@ -23,7 +23,7 @@ def decimal_text(value: pl.Expr, places: int) -> pl.Expr:
 
 
 def track_texts(rank_trace: RankTrace) -> pl.DataFrame:
-    """Return each `track_id` with its `pid` and `tid` in the file, as JSON text."""
+    """Return each `track_id`, with its `pid` and `tid` from the trace file as JSON texts."""
     tracks = rank_trace.table("tracks")
     return tracks.select("track_id").with_columns(
         pl.Series(name, _values(rank_trace, tracks[f"{source}_id"], tracks[f"{source}_text"]), dtype=pl.String)

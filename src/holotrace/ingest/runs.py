@@ -40,7 +40,7 @@ _State: TypeAlias = tuple[int, int, int | str]
 """Size, time of the last change, and inode or version of a file; if all are equal, the file has not changed."""
 
 _Content: TypeAlias = tuple[Hashable, dict[str, "_State | None"]]
-"""The identity of a folder, and {path of an entry: its state, or None for a subfolder}."""
+"""The identity of a folder, and its entries as {path: state of a file, or None for a subfolder}."""
 
 
 class _Inspected(NamedTuple):

@@ -48,7 +48,7 @@ def drafts_of(path: Path) -> list[Path]:
 
 
 def is_temporary(path: Path) -> bool:
-    """Return whether the path has a name made by this module."""
+    """Return whether the path's file name has the form of the temporary names that this module makes."""
     return _NAME.fullmatch(path.name) is not None
 
 
@@ -59,7 +59,7 @@ def is_left_behind(path: Path) -> bool:
 
     - This machine: the process that wrote the path must have ended.
     - Another machine: the path must not have changed for a day.
-    - No machine: both conditions must hold.
+    - No machine: the process must have ended, and the path must not have changed for a day.
     """
     match = _NAME.fullmatch(path.name)
     if match is None:
@@ -71,7 +71,7 @@ def is_left_behind(path: Path) -> bool:
 
 
 def remove_left_behind(paths: Iterable[Path]) -> None:
-    """Remove the files and folders among `paths` that were left behind, ignoring errors."""
+    """Remove those of `paths` for which `is_left_behind` is true; ignore errors."""
     for path in paths:
         with suppress(OSError):
             if not is_left_behind(path):

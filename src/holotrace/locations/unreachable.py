@@ -104,7 +104,10 @@ def _reason(error: BaseException) -> str:
 
 
 def _innermost(error: BaseException) -> BaseException:
-    """Return the original cause of an error, because fsspec turns any HTTP error into a FileNotFoundError."""
+    """Return the original cause of an error.
+
+    For any HTTP error, fsspec raises a FileNotFoundError and keeps the HTTP error as its cause.
+    """
     while error.__cause__ is not None:
         error = error.__cause__
     return error

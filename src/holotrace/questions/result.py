@@ -90,7 +90,7 @@ def _tables(result: object) -> Iterator[tuple[str, pl.DataFrame]]:
 
 
 def text_of(sentence: str, contents: Sequence[str], findings: Sequence[str]) -> str:
-    """Return the text for a Python prompt: the answer, what the result contains, and the first findings.
+    """Return the text that a Python prompt shows: the answer, what the result contains, and the first findings.
 
     >>> print(text_of("Modules: 3 ms is the forward pass.", ["per_module: 4 rows"], ["rank 1: no module calls"]))
     Modules: 3 ms is the forward pass.

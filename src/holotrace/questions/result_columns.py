@@ -665,7 +665,8 @@ COLLECTIVES = (
     _text("axis", "axis of parallelism: pp, tp, cp, ep, fsdp, dp, world, or unknown"),
     _text(
         "named_by",
-        "what identified the axis: the group's description, equal groups, the collectives, or nothing",
+        "what identified the axis: the group's description, equal groups (groups of the same shape), the collectives, "
+        "or nothing",
         "named by",
     ),
     ResultColumn("candidates", "list[text]", "axes that fit"),

@@ -35,7 +35,9 @@ from holotrace.store.trace import RankTrace, Trace
 
 @dataclass(frozen=True)
 class SqlView:
-    """A view: the meaning of a row, the columns except `rank`, and one of three sources of the rows.
+    """A view: the meaning of a row, the columns except `rank`, and the source of the rows.
+
+    The source is one of the following:
 
     rows    a function that returns the rows of a rank
     of_job  a function that returns the rows of all ranks, with a column `rank`

@@ -63,7 +63,7 @@ class CaptureSource(Protocol):
 
 
 def replays_graphs(texts: pl.Series) -> bool:
-    """Return whether a trace with these strings may replay a graph."""
+    """Return whether a trace that contains these strings may include a graph replay."""
     return bool(texts.str.contains(_GRAPH_LAUNCH, literal=True).any())
 
 

@@ -36,7 +36,7 @@ class KeptRanks(Generic[R]):
         Then forget the least recently used ranks until the kept ranks together have at most `most_events` events in
         memory, or only one rank is left.
         """
-        latest = next(reversed(self._ranks), identity)  # since the last call, only the rank used last can have grown
+        latest = next(reversed(self._ranks), identity)  # only this rank can have read events since the last call
         used = self._ranks[identity] = self._ranks.pop(identity, rank)
         for changed in {latest, identity}:
             self._events_held[changed] = self._ranks[changed].events_held

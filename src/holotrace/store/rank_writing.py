@@ -204,7 +204,7 @@ def write_rank(run: Writing, rank: int, source: str, entry: Entry) -> StoredRank
     else:
         stored = _write_objects(run, rank, source, entry)
     confirm_rank(store, stored)
-    # Another process may have replaced the rank in the meantime; the new rank is also complete, so confirm it.
+    # Another process may have stored the rank anew in the meantime. What it stored is also complete; confirm that.
     while (now := stored_rank(store, rank)) not in (stored, None):
         stored = now or stored
         confirm_rank(store, stored)

@@ -23,7 +23,7 @@ T = TypeVar("T")
 Rule = TypeVar("Rule")
 
 RulesInForce: TypeAlias = "tuple[tuple[str, tuple[Any, ...]], ...]"
-"""The rules in force in each table, keyed by the table's environment variable; shipped rules are not included.
+"""For each table, the name of its environment variable and its rules in force, without the shipped rules.
 
 Every process already has the shipped rules, and sending hundreds of rules with each call would take time.
 Sending them would also make each call compute the facts of `derived_under_rules` again: these facts are reused only if

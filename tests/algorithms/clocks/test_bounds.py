@@ -86,7 +86,7 @@ def meetings(draw):
 
 @given(meetings())
 def test_bounds_contain_the_truth_and_no_more_than_lines_allow(drawn) -> None:
-    """At each knot, the true line is within the bounds, which are the extremes of all lines that fit the operations."""
+    """At each knot, the bounds contain the true line; they are the extremes of all lines that fit the operations."""
     offset, drift, times = drawn
     starts, ends = met(times)
     bounds = clock_bounds(starts, ends, LIMITS)

@@ -22,7 +22,7 @@ from holotrace.algorithms.graphs.longest_path import (
 
 
 def edges_of(node_count: int, pairs: list[tuple[int, int]]) -> Edges:
-    """Return edges for pairs of nodes."""
+    """Return a graph with an edge from the first to the second node of each pair."""
     table = np.array(pairs, np.uint32).reshape(-1, 2)
     return Edges(node_count, table[:, 0].copy(), table[:, 1].copy())
 

@@ -46,7 +46,7 @@ def test_equal_links_are_not_slow():
 
 
 def test_one_slow_link_is_named():
-    """Collectives between b and d take three times as long as on the other links, so this link is reported as slow."""
+    """Collectives on link b-d take three times as long as those on other links, so link b-d is reported as slow."""
     assert _parts(_instances(_PAIRS | {("b", "d"): 3_000.0})) == [("link", "b and d", 3.0)]
 
 
@@ -78,7 +78,7 @@ def test_messages_of_different_sizes_are_not_compared():
 
 @pytest.mark.parametrize("column", ["dtype", "message_bytes", "group_size"])
 def test_collectives_of_unknown_size_are_not_compared(column: str):
-    """If the size, element type or group size is unknown, a slow link may just move more data and is not reported."""
+    """No link is reported if the size, element type or group size is unknown: it may be slower due to more data."""
     slow = _instances(_PAIRS | {("b", "d"): 3_000.0})
 
     assert _parts(slow.with_columns(pl.lit(None, slow.schema[column]).alias(column))) == []
@@ -107,7 +107,7 @@ def test_the_finding_names_collective_and_size(called: dict[str, str], text: str
 
 
 def test_a_slow_group_of_unknown_size_is_not_named():
-    """Without an element type the size is unknown, so the slow group may just move more data and is not reported."""
+    """Without an element type, the size is unknown; the slow group may just move more data, so it is not reported."""
     assert collectives(_job_with_a_slow_group(dtype="Unknown")).slow.is_empty()
 
 

@@ -40,7 +40,7 @@ DIFFS = {
 
 
 def training(loader: str, load_us: int, gemm: str, gemm_us: int, steps: int = 1) -> TraceBuilder:
-    """Return steps of 100 µs: data loading, a linear module with one gemm, its backward on thread 2, the optimizer."""
+    """Return steps of 100 µs: data loading, a linear module with one gemm, its backward pass on thread 2, optimizer."""
     trace = TraceBuilder()
     for step in range(steps):
         begin = 1_000 * step

@@ -172,7 +172,7 @@ def test_a_frame_at_the_limit_of_recompilations_is_reported():
 
 
 def test_generated_kernels_have_the_lines_of_the_log(tmp_path):
-    """A source line is found by a kernel's file or, failing that, by the kernel's name if all graphs agree on it."""
+    """A kernel's line is found by its file; otherwise by its name, if the name has the same line in all graphs."""
     code = ["# kernel path: /cache/a.py", "triton_poi_fused_add_0 = async_compile.triton("]
     stack = 'File "/job/train.py", line {}, in forward\n File "/venv/site-packages/torch/nn.py", line 9, in call'
     log = [

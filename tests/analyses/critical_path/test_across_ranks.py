@@ -30,7 +30,7 @@ def across(trace: Trace, **options) -> JobCriticalPath:
     for table in (result.per_rank, result.per_class, result.per_name, result.path.rename({"duration_ns": "total_ns"})):
         assert table["total_ns"].sum() == step["duration_ns"]
     assert result.path["start_ns"].to_list()[1:] == result.path["end_ns"].to_list()[:-1], "no gaps"
-    assert result.per_rank["slack_ns"].min() == 0, "some rank ends the step"
+    assert result.per_rank["slack_ns"].min() == 0, "the rank that ends the step last has no slack"
     assert not result.per_rank.filter((pl.col("total_ns") > 0) & (pl.col("slack_ns") > 0)).height
     return result
 

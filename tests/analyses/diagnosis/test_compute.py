@@ -42,7 +42,7 @@ def test_data_loading_costs_the_time_in_which_no_device_works() -> None:
 
 
 def test_a_cause_that_costs_more_in_some_steps_is_not_judged_by_one_of_them() -> None:
-    """Loading takes 20 µs in the replayed step and 40 µs in four others; the stake is the mean, 36 µs."""
+    """Loading takes 20 µs in the replayed step and 40 µs in each of four other steps; the stake is the mean, 36 µs."""
     trace = TraceBuilder()
     begin = 0
     for number, loading_us in enumerate((40, 40, 40, 20, 40)):

@@ -56,7 +56,7 @@ def test_a_finding_takes_time_from_those_after_it() -> None:
 
 
 def test_a_finding_that_is_not_shown_takes_no_time() -> None:
-    """The first finding costs 1 % of the step, too little to be shown, so the second still claims all 10 %."""
+    """The first finding (1 % of the step) is too small to be shown, so the second claims all 10 % of exposed time."""
     assert _stakes(_rule("first", 0, 10_000), _rule("second", 1, 100_000)) == {"second": 100_000}
 
 

@@ -169,7 +169,7 @@ def test_a_healthy_job_has_no_findings(name, tmp_path):
 def test_streams_that_hand_results_over_at_each_turn_are_not_in_turn_by_mistake(tmp_path):
     """Two streams take turns because each kernel needs the result of the previous kernel.
 
-    Because this is necessary, the only finding is about the small grids of the kernels.
+    No finding reports these necessary turns; the only finding is about the small grids of the kernels.
     """
     assert set(rules_of(BUSY.with_remedy("dependent_branches", MS), tmp_path)) == {"small_grid"}
 

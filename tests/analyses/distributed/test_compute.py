@@ -241,7 +241,7 @@ def test_the_tree_of_devices() -> None:
 
 
 def test_a_file_name_gives_the_host_only_with_the_right_process(tmp_path) -> None:
-    """A file name `<host>_<pid>` gives the host only if the events have this pid.
+    """The host is taken from a file name `<host>_<pid>` only if the events have this pid.
 
     With `compat`, any number after the last underscore of `<host>_<pid>` is accepted as the pid.
     """

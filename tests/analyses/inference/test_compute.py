@@ -176,7 +176,7 @@ def test_idle_time_before_work_without_a_launch_is_unknown() -> None:
 def test_idle_time_of_an_incomplete_replay_is_unknown() -> None:
     """Two replays of a graph run two kernels each, but for the third replay, only one kernel was recorded.
 
-    A kernel may be missing, so the cause of idle time during the third replay is unknown.
+    The other kernel may have run unrecorded, so the cause of idle time during the third replay is unknown.
     """
     builder = TraceBuilder()
     for number, start in enumerate((0, 100, 200)):

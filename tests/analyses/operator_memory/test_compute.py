@@ -115,7 +115,7 @@ def test_the_columns_and_their_types() -> None:
 
 
 def test_an_event_belongs_to_an_operator_that_has_begun_and_not_ended() -> None:
-    """An event when `a` ends and `b` starts belongs to `b`; an event when `b` ends belongs to no operator."""
+    """An event at the end of `a` and the start of `b` belongs to `b`; one at the end of `b` belongs to no operator."""
     job = Job().range("a", 10, 10).range("b", 20, 10).change(10, 1, 1).change(20, 2, 2).change(30, 4, 3)
 
     result = operator_memory(job.builder.build())

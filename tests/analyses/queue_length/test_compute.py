@@ -34,7 +34,7 @@ def test_work_waits_from_its_launch_to_its_start() -> None:
 
 
 def test_lengths_count_as_long_as_they_last() -> None:
-    """Length 1 for 12 µs, 2 for 12 µs and 3 for 6 µs give a mean of 1.8; HTA's mean over the six changes is 1.5."""
+    """Lengths of 1 for 12 µs, 2 for 12 µs and 3 for 6 µs have the mean 1.8; HTA's mean over the six changes is 1.5."""
     result = queue_length(three_kernels().build(), full_length=3)
 
     assert result.time_weighted.to_dicts() == [

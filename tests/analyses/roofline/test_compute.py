@@ -178,7 +178,7 @@ COVERAGE = {
 
 @pytest.mark.parametrize("name", sorted(COVERAGE))
 def test_nearly_all_time_of_real_models_is_known(real_traces, goldens, name) -> None:
-    """Costs are known for at least 99 % of the time, and for at least as much time as in TraceLens.
+    """Costs are known for at least 99 % of the time, and for at least as much time as TraceLens has models for.
 
     Busy times agree with TraceLens to within 3 %, and every contradicted lower bound is reported.
     """

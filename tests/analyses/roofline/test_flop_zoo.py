@@ -36,8 +36,8 @@ DIFFERENT = {
     "int8": 24_576,  # aten::_int_mm
     # FlopCounterMode treats sparse matrices as dense; the trace does not record how many elements they store.
     "sparse": 0,
-    # A checkpoint stops recomputing once all results exist: here, at the start of another product.
-    # The profiler records this product, although it never runs.
+    # A checkpoint stops recomputing once the backward pass has all the tensors that it needs: here, at the start of
+    # another product. The profiler records this product, although it never runs.
     "checkpoint": 5_050_368,
     # A selective checkpoint saves some results; the profiler also records calls that only return a saved result.
     "checkpoint_selective": 827_904,

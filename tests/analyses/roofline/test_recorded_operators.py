@@ -41,7 +41,7 @@ def recording(request) -> tuple[str, Roofline]:
 
 
 def test_only_the_cache_is_faster_than_a_lower_bound(recording) -> None:
-    """Operators that run faster than their lower bound are memory-bound, and cached data can explain their speed."""
+    """If an operator takes less time than its lower bound, it is memory-bound, and cached data can explain this."""
     name, result = recording
     above = result.per_operator.filter(pl.col("floor_ns") > pl.col("busy_ns"))
     beyond_cache = pl.col("call_count") * (pl.col("bytes_moved") - 2 * CACHE_BYTES) / BYTES_PER_S * 1e9

@@ -61,7 +61,7 @@ def test_the_steps(published: Published) -> None:
 
 
 def test_the_slowdowns(published: Published) -> None:
-    """The slowdown S of the job, and of each kind of operation, stage and replica, equals the authors' number."""
+    """The slowdowns S of the job and of each operation kind, stage and replica equal the authors' numbers."""
     result, figures = published.result, published.figures
 
     assert result.slowdown == pytest.approx(figures["blocking_slowdown"], rel=1e-6)
@@ -94,7 +94,7 @@ def test_the_shares(published: Published) -> None:
 
 
 def test_the_answer(published: Published) -> None:
-    """The authors slowed down one worker in AR, so the answer blames workers; in ST, it blames the last stage."""
+    """For trace AR, in which the authors slowed down a worker, the answer blames workers; for ST, the last stage."""
     worst, answers = (
         published.result.per_worker.row(0),
         {

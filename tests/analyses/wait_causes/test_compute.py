@@ -132,7 +132,7 @@ def test_the_data_parallel_recording_names_the_function_that_sleeps():
 def test_one_rank_alone_says_what_is_missing():
     """If only one of two ranks was recorded, the causes of its waits are unknown.
 
-    A finding says how much of its communication time it may have spent waiting.
+    A finding gives the rank's communication time, which may include waiting.
     """
     trace = after_a_barrier(30, 70).build().select([1])
     result = wait_causes(trace)

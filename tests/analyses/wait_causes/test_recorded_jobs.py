@@ -15,7 +15,7 @@ RECORDINGS = IN_THE_REPOSITORY / "traces" / "planted_causes"
 TRUTHS = {path.parent.name: json.loads(path.read_text()) for path in sorted(RECORDINGS.glob("*/truth.json"))}
 PLANTED = [name for name, truth in TRUTHS.items() if truth["planted"]]
 LEAST_SHARE = 0.75
-"""Less than 1, because all jobs also have other waits, for example in the first step of a pipeline."""
+"""Less than 1, because every job also has waits that no slow rank causes, for example in a pipeline's first step."""
 
 
 @pytest.mark.parametrize("name", PLANTED)

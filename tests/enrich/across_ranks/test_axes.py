@@ -137,7 +137,7 @@ def test_the_default_group_is_the_world_beside_other_axes_and_an_axis_alone():
 
 
 def test_one_group_that_sends_in_turn_names_its_equals():
-    """A group whose ranks send in turn is pp; so is another group of the same size and stride.
+    """If the ranks of one group send in turn, it is pp, and another group of the same size and stride is pp too.
 
     The recorded sends of the other group do not show whether its ranks send in turn or in a ring.
     """

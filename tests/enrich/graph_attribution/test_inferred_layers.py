@@ -96,7 +96,7 @@ def test_a_backward_pass_runs_the_layers_in_reverse():
 
 
 def test_work_on_a_second_stream_has_no_layer():
-    """The order between streams may change from layer to layer, so only work on the main stream gets layers."""
+    """Work on two streams may alternate differently in each layer, so only main-stream work is assigned to layers."""
     builder = graph(TraceBuilder(), MODEL, 1_000)
     for place in range(3):
         builder.kernel("copy", start_us=1_015 + 40 * place, duration_us=5, correlation=1_000, stream=9)

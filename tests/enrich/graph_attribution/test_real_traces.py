@@ -64,7 +64,7 @@ def test_all_replayed_work_has_the_operators_that_tracelens_gives(real_traces, g
 def test_the_capture_and_a_run_without_graphs_agree():
     """NVIDIA's launches do not name kernels, so replayed work is matched with the capture by order.
 
-    An eager run gives the same operators.
+    With an eager run as the capture, the work is attributed to the same operators.
     """
     replayed = EXAMPLES / "generation-graphs" / "rank0.pt.trace.json.gz"
     by_capture = holotrace.open_trace(replayed)

@@ -87,7 +87,10 @@ def test_operators_are_eligible_by_name_kernel_or_inner_operator():
 
 @pytest.fixture(params=EACH_CASE, scope="module")
 def real(request, goldens, real_traces) -> RankTrace:
-    """Return one rank of each trace for which the plugin's results are stored, including unusual traces."""
+    """Return the first rank of a trace.
+
+    The fixture runs for all traces for which the plugin's results are stored, including unusual ones.
+    """
     return next(iter(case(request.param, goldens, real_traces).trace.ranks.values()))
 
 

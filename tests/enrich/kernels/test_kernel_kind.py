@@ -261,7 +261,7 @@ def test_copies_written_as_kernels_are_memory(name: str) -> None:
     ],
 )
 def test_mtia_rows(name: str, kind: KernelKind | None) -> None:
-    """On MTIA, DMA is memory, `remote` is computation, and a queue's waits are not work."""
+    """On MTIA, `dma_request` is memory, `remote` is computation, and waits and event records have no kind."""
     assert kind_of_name(name, EventKind.ACCELERATOR) is kind
 
 

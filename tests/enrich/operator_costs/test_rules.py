@@ -276,8 +276,8 @@ def test_the_backward_pass_of_a_convolution_is_a_convolution_for_each_gradient()
 def test_dense_operations_have_neither_bias_nor_mask() -> None:
     """Dense operations are those that PyTorch's FlopCounterMode counts.
 
-    For a product, they are 2·M·N·K, without the bias. For attention, they cover all query-key pairs, as if there were
-    no mask.
+    A product has 2·M·N·K dense operations, whether or not a bias is added. Those of attention cover all query-key
+    pairs, as if there were no mask.
     """
     assert call(*HAND_COUNTED[3][:4]).dense_flops == 48
     causal = next(row for row in HAND_COUNTED if "True" in row[3][4:5])

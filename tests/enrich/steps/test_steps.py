@@ -56,7 +56,7 @@ def test_a_trace_without_steps_has_an_empty_table() -> None:
 
 @pytest.mark.parametrize("numbers", [[], [5]])
 def test_with_fewer_than_two_steps_everything_stays(numbers: list[int]) -> None:
-    """With one step or none, all events are kept, because without the last step nothing would be left."""
+    """If the trace has one step or none, all events are kept; dropping the last step would leave no step."""
     builder = TraceBuilder().operator("aten::mm", start_us=50, duration_us=1)
     for number in numbers:
         builder.step(number, 10, 100)
@@ -147,7 +147,7 @@ def test_each_rank_has_its_own_boundary() -> None:
 
 
 def test_the_selection_fits_events_written_as_begin_and_end() -> None:
-    """The selection keeps the right events even if the table lists B/E pairs in a different order than the file."""
+    """A selection of steps keeps the right events even if the table orders B/E pairs differently from the file."""
     builder = (
         TraceBuilder()
         .event(ph="B", cat="cpu_op", name="outer", pid=1000, tid=1, ts=5)

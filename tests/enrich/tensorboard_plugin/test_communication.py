@@ -41,7 +41,7 @@ def call(external_id: int | None, name: str = "nccl:all_reduce", **placement: in
 
 @pytest.mark.parametrize("run", REAL)
 def test_real_jobs_have_the_nodes_of_the_plugin(run, goldens, real_traces) -> None:
-    """All nodes have the same names and ids as the plugin's, and the same intervals to the microsecond."""
+    """Our nodes have the same names and ids as the plugin's nodes, and the same intervals to the microsecond."""
     (file,) = real_traces.glob(REAL[run])
     (internals,) = (goldens / "tb" / run).glob("internals.json*")
     content = internals.read_bytes()
@@ -74,7 +74,7 @@ def expect_nodes(file: Path, internals: dict[str, Any]) -> None:
 
 
 def test_a_kernel_belongs_to_the_node_with_its_external_id() -> None:
-    """A node has its host range and the range of each kernel that has the node's external id, whatever its name."""
+    """A node has its host range and the ranges of all kernels, of any name, that have the node's external id."""
     builder = call(3, start_us=10, duration_us=5)
     builder.kernel("gemm", start_us=12, duration_us=9, args={"External id": 3})
     builder.kernel("ncclDevKernel_AllReduce", start_us=50, duration_us=9, args={"External id": 4})

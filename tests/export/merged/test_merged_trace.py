@@ -166,7 +166,7 @@ def test_one_rank_keeps_its_times(tmp_path) -> None:
 
 
 def test_the_file_is_not_a_rank_of_the_job(folder, merged) -> None:
-    """The merged file is skipped when its folder is opened, and is overwritten only with `overwrite`."""
+    """Opening its folder skips the merged file; writing the file again without `overwrite` is an error."""
     trace = open_trace(folder, cache=False)
     assert [file.reason for file in trace.skipped if MERGED_NAME in file.path] == [
         "not a profiler trace: several ranks merged into one timeline"

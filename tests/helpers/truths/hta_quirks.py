@@ -204,7 +204,7 @@ QUIRKS: dict[str, Quirk] = {
             facade.get_frequent_cuda_kernel_sequences("aten::linear", facade.t.trace_path, 1)["count"].sum()
         ),
     ),
-    "a kernel that begins before its launch: shortest queue": Quirk(
+    "shortest queue on a stream where a kernel begins before its launch": Quirk(
         "-1",
         TraceBuilder().kernel("gemm", start_us=5, duration_us=3, launch_us=10),
         lambda facade: str(facade.get_queue_length_time_series([0])[0]["queue_length"].min()),

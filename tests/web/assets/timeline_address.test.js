@@ -1,4 +1,4 @@
-// The texts in the address that describe the timeline's view: how they are written and read.
+// Tests of writing and reading the parts of the page's address that describe the timeline's view.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";

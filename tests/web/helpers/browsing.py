@@ -231,7 +231,7 @@ def serving(folder) -> Iterator[tuple[Session, str]]:
 
 
 def go_to(frame: Frame, name: str) -> None:
-    """Click on a page in the navigation."""
+    """Click the link to a page in the navigation."""
     frame.locator(f'#nav a[href*="view={name}&"]').click()
 
 

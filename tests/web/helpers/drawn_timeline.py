@@ -74,7 +74,7 @@ class Drawn:
         return tuple(self.of("[it.view.start, it.view.end]"))  # type: ignore[arg-type,return-value]  # two numbers
 
     def item(self, rank: int, row: str) -> str:
-        """Return a JavaScript expression that finds the item of the view that shows this row."""
+        """Return a JavaScript expression that finds this row of a rank in `it.view.items`."""
         return f"it.view.items.find((item) => item.rank.number === {rank} && item.row && item.row.label === '{row}')"
 
     def label(self, rank: int, row: str, x: float = LABELS_PX / 2) -> tuple[float, float]:

@@ -37,8 +37,9 @@ def run_of(client: WebClient, name: str) -> str:
 
 
 def pages_for(name: str) -> list[Page]:
-    """Return all pages for a file in QUICK; for any other file, ON_EVERY_FILE and a third of all pages.
+    """Return the pages to test with a broken file.
 
+    For a file in QUICK, these are all pages; for any other file, the pages in ON_EVERY_FILE and a third of all pages.
     A third of the pages is enough, because the tests of the command line compute and draw all results for every
     broken file.
     """

@@ -116,7 +116,7 @@ def test_a_search_narrows_the_table_and_stays_in_the_address(small, browser) -> 
 @pytest.mark.slow
 @pytest.mark.parametrize("begins", ["typed", *slow_except(["a page on this disk", "a page of another site"], [])])
 def test_the_address_with_the_token_opens_the_pages(browser, tmp_path, begins) -> None:
-    """An address with the token works if it is typed, opened by the file of `--open`, or linked on another site.
+    """An address with the token works if typed, opened by the file that `--open` writes, or linked on another site.
 
     Once the page is open, the address bar no longer shows the token.
     """
@@ -151,7 +151,7 @@ def test_the_address_with_the_token_opens_the_pages(browser, tmp_path, begins) -
 def link_to(url: str, path: Path) -> Path:
     """Write a page with a link to the address.
 
-    A page named open.html also redirects to the address, as does the file that `--open` writes.
+    If the page is named open.html, it also redirects to the address, like the file that `--open` writes.
     """
     leads = f'<meta http-equiv="refresh" content="0;url={url}">' if path.name == "open.html" else ""
     path.write_text(f'{leads}<a href="{url}">here</a>')

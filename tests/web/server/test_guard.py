@@ -123,7 +123,7 @@ def test_a_wrong_cookie_is_refused(cookie) -> None:
     ],
 )
 def test_the_token_moves_from_the_address_into_a_cookie(path, query, location) -> None:
-    """An address with the token sets the cookie and redirects to the address without the token.
+    """If an address contains the token, the answer sets the cookie and redirects to the address without the token.
 
     This keeps the token out of the browser's history.
     """

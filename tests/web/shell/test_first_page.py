@@ -109,7 +109,7 @@ def test_a_browser_without_referer_requests_its_page(client) -> None:
 
 @pytest.mark.parametrize("address", ["http://127.0.0.1/?view=nothing&run=../..", "\x00", "?%%%", "http://[/?view=diff"])
 def test_an_invalid_referer_leads_to_the_first_page_or_to_the_shell(client, address) -> None:
-    """With an invalid Referer, the layout is a page or only the shell, but never an error."""
+    """An invalid Referer leads to the layout of the first page or of the empty shell, never to an error."""
     assert "holotrace" in texts(json.loads(layout(client, address)))
 
 

@@ -85,7 +85,7 @@ def test_levels_for_the_whole_rank_draw_the_same(lanes: list[list[Event]], pixel
 
 
 def test_too_many_merged_slices_are_merged_further(monkeypatch) -> None:
-    """256 short events in 64 pixels become at most 8 slices, which keep their busy time and count."""
+    """256 short events in 64 pixels are merged into at most 8 slices; total busy time and event count stay the same."""
     monkeypatch.setattr(query, "MOST_MERGED", 8)
     lane = [(at, at + 1) for at in range(0, 1_024, 4)]
     slices = visible(index_of([lane]), [0], Window(0, 1_024, 64))

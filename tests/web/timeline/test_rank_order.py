@@ -67,7 +67,7 @@ def test_a_rank_must_be_the_cause_to_be_late(causes: list[bool], expected: tuple
 
 
 def test_two_ranks_keep_their_order() -> None:
-    """Two ranks keep their order, because both are visible anyway."""
+    """A job of two ranks is not reordered, because both ranks are visible anyway."""
     found = result(rank=[0, 1], wait_ns=[5, 0], is_cause=[False, True], cost_ns=[None, 5], caused_wait_ns=[0, 5])
 
     assert rank_order(found) == RankOrder()

@@ -398,7 +398,7 @@ def test_an_invalid_request_is_refused_with_the_reason(asking, name, parameters,
 
 
 def test_missing_rows_are_left_out(asking) -> None:
-    """A request for rows 1 to 400 of three rows returns rows 1 and 2."""
+    """A request for rows 1 to 400 returns rows 1 and 2 if only rows 0, 1 and 2 exist."""
     answer = asking.json("slices", start=-(2**61), end=2**61, pixels=5, rows="1-400")
 
     assert {lane[0] for lane in answer["lanes"]} == {1, 2}

@@ -83,7 +83,7 @@ def test_rows_are_filtered_by_text(url, browser) -> None:
 
 @pytest.mark.slow
 def test_rows_are_moved_with_the_keyboard(url, browser) -> None:
-    """Buttons in the list move, pin and hide rows; a button keeps the focus, so a key can be pressed repeatedly."""
+    """Buttons in the list move, pin and hide rows; a pressed button keeps the focus, so it can be pressed again."""
     with visit(browser, url) as seen:
         drawn = Drawn(seen)
         seen.page.get_by_role("button", name="rows", exact=True).click()

@@ -109,7 +109,7 @@ def _height(drawn: Drawn, percent: float) -> float:
 
 @pytest.mark.slow
 def test_the_details_never_hide_the_selected_event(url, browser) -> None:
-    """An event in the lowest row stays visible when the details open or grow."""
+    """An event in the lowest row stays visible when the panel with its details opens or grows."""
     with visit(browser, url) as seen:
         seen.page.set_viewport_size({"width": 1024, "height": 560})
         drawn = Drawn(seen)

@@ -23,8 +23,8 @@ pub struct Contracted {
 }
 
 impl Edges<'_> {
-    /// Remove each node that need not be kept if its removal does not increase the number of edges. The longest paths
-    /// between kept nodes keep their length.
+    /// Remove each node that need not be kept if its removal does not increase the number of edges. The longest path
+    /// between any two kept nodes stays as long as it was.
     ///
     /// A node with i incoming and o outgoing edges is removed only if i·o ≤ i + o, because up to i·o edges replace its
     /// edges. Of parallel edges, only the longest is kept. The remaining edges are sorted by source and target.
@@ -56,9 +56,9 @@ impl Edges<'_> {
     }
 }
 
-/// Index of the sources in [`Linked::ends`], and of the lists of outgoing edges in the other arrays of [`Linked`].
+/// At this index, [`Linked::ends`] contains the sources; the other pairs of arrays list the outgoing edges.
 const OUT: usize = 0;
-/// Index of the targets in [`Linked::ends`], and of the lists of incoming edges in the other arrays of [`Linked`].
+/// At this index, [`Linked::ends`] contains the targets; the other pairs of arrays list the incoming edges.
 const IN: usize = 1;
 
 /// Edges in doubly linked lists. Each node has two lists: the edges that leave it, and the edges that enter it.

@@ -4,7 +4,7 @@ use super::topology::Topology;
 use super::{Edges, NO_EDGE};
 use crate::error::{check_lengths, AlgorithmError};
 
-/// Which edges determine measured times; see [`Edges::measured_binding`].
+/// The edge that determines each node's measured time, and the delay after it; see [`Edges::measured_binding`].
 #[derive(Debug, PartialEq, Eq)]
 pub struct MeasuredBinding {
     /// For each node, the edge that determines its time (the first, if several do); [`NO_EDGE`] if no edge leads to the

@@ -66,7 +66,7 @@ impl TimeSet {
 }
 
 impl FromIterator<(i64, i64)> for TimeSet {
-    /// Merge intervals that come in order of their starts.
+    /// Merge intervals that are sorted by start.
     fn from_iter<T: IntoIterator<Item = (i64, i64)>>(in_order: T) -> Self {
         let mut merged = Self::default();
         for (start, end) in in_order {

@@ -44,7 +44,7 @@ impl ThreadEdges {
     }
 }
 
-/// How other threads work for the main thread.
+/// The times at which the main thread waits for other threads that work for it.
 ///
 /// The starts and ends of the main thread's ranges divide its time into segments. A pause of another lane is a gap
 /// between its ranges during which a segment ends, or the time after its last range. A lane is assumed to work without
@@ -65,12 +65,12 @@ impl<'a> HandOvers<'a> {
     /// Find where other lanes work for the main thread.
     ///
     /// The main thread waits in a segment if a pause of another lane begins in the segment and the other lanes are busy
-    /// for at least half of it. If the segment is in a waiting range of the main thread, even a short busy time is
-    /// enough. What the main thread does in the segment determines whose busy time is added up:
+    /// for at least half of the segment. If the segment is in a waiting range of the main thread, any busy time is
+    /// enough. What the main thread does in the segment determines which lanes' busy time is added up:
     ///
-    /// - in a gap or a waiting range: that of all other lanes,
-    /// - in a call into the runtime: that of no lane,
-    /// - in any other range: that of the lanes in `works_inside`.
+    /// - in a gap or a waiting range: all other lanes,
+    /// - in a call into the runtime: no lane,
+    /// - in any other range: the lanes in `works_inside`.
     ///
     /// A lane is busy during each of its ranges. A lane in `works_inside` is also busy between its ranges, except in
     /// pauses.

@@ -21,7 +21,8 @@ pub struct SortedPoints {
 
 /// Sort the starts and ends of activities, and put them between the window's first and last time.
 ///
-/// At equal times, the ends of earlier activities come first, then starts, then activities without length.
+/// At equal times, the ends of earlier activities come first, then starts, then both points of each activity whose
+/// duration is 0.
 ///
 /// # Errors
 ///

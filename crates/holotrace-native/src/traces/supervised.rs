@@ -107,7 +107,7 @@ impl Source {
         })
     }
 
-    /// Handle signals and report the progress; an exception stops the reading.
+    /// Handle signals and report the progress; if this raises an exception, stop reading.
     fn look(&self, progress: Option<&Py<PyAny>>, watch: &Watch, raised: &Raised) {
         if !watch.goes_on() {
             return;

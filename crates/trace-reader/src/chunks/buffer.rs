@@ -59,7 +59,7 @@ impl Deref for Buffer {
 mod tests {
     use super::*;
 
-    /// Bytes from before `clear` never reappear, and `clear` releases memory.
+    /// Truncated bytes never reappear, a failed append adds nothing, and `clear` releases memory.
     #[test]
     fn old_bytes_do_not_show() {
         let mut buffer = Buffer::default();

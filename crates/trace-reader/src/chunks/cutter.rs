@@ -64,7 +64,7 @@ pub(crate) fn cut(
             Cutter::new(source, begun, base_ns, chunk_bytes).run(&channels)
         }
         Err(failure) => {
-            // Sending fails only if the caller stopped the reading.
+            // Sending fails only if the caller has stopped reading and no longer needs this error.
             let _ = channels.opening.send(Err(failure.of(path, most_bytes)));
             Ending::default()
         }

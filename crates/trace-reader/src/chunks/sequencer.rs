@@ -61,8 +61,8 @@ pub(crate) struct Sequencer<'a> {
     base_ns: i64,
     /// The base time added to the times of the first document while that document was read.
     first_base_ns: i64,
-    /// A correction that the sink adds to all start times once the file has been read. It is known when the first
-    /// document ends, and is 0 unless that document states its base time only after its events.
+    /// A correction that the sink adds to all start times once the file has been read. It is None until the first
+    /// document ends. Then it is 0, unless that document states its base time only after its events.
     late_base_ns: Option<i64>,
     stage: Stage,
     begin: Begin,
@@ -194,7 +194,7 @@ impl<'a> Sequencer<'a> {
         self.carried = Carried { text, offset: offset + at as u64, worth_trying_at };
     }
 
-    /// After a list of events, continue with the events that follow it.
+    /// Read the further events that were found after the end of a list of events.
     fn go_on_with_events(&mut self, in_list: bool) {
         let stage = std::mem::replace(&mut self.stage, Stage::Events);
         let Stage::After(mut tail) = stage else { return };

@@ -13,7 +13,7 @@ use crate::json::{Broken, Cursor};
 /// The first search for the events covers this many bytes; each further search covers twice as many.
 const FIRST_LOOK_BYTES: usize = 1 << 16;
 
-/// The beginning of a file, whose events begin at `events_at`.
+/// The first part of a file, as `text`; the list of events begins at its byte `events_at`.
 pub(crate) struct Begun {
     pub(crate) text: Vec<u8>,
     pub(crate) events_at: usize,
@@ -151,7 +151,7 @@ pub(crate) fn find_events(head: Head<'_>, header: &mut Header, health: &mut Heal
     }
 }
 
-/// Read the keys before the events.
+/// Read the keys that the file contains before its list of events.
 ///
 /// If these keys are damaged, search after the damage: for the key `traceEvents` or, if that is damaged too, for the
 /// first object that is almost certainly an event.

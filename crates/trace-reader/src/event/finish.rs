@@ -13,7 +13,7 @@ use crate::tables::columns::{Rows, Values};
 use crate::tables::schema::Table;
 
 impl<'a> Reader<'a> {
-    /// Turn the fields into rows; a fault means that the event is dropped.
+    /// Turn the fields of an event into rows; if a fault is returned, the event is dropped.
     pub(super) fn finish(&mut self, fields: &Fields<'a>) -> Result<(), Fault> {
         match fields.phase {
             b'X' => self.finish_complete(fields),

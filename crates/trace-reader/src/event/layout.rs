@@ -18,7 +18,8 @@ const HEAD_BYTES: usize = 32;
 /// Number of kinds of objects that can be nested in an event.
 const INNER_KINDS: usize = 3;
 
-/// The step number that means that the layout is unknown. After it, no steps are predicted or stored.
+/// Used instead of a step number if the layout of the current event is unknown; until the next event, no more steps are
+/// predicted or stored. Also means that there is no next step.
 const LOST: u16 = 0;
 /// The number of the root step; an event begins with one of the steps that follow it.
 const ROOT: u16 = 1;

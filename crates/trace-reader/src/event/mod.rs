@@ -26,7 +26,7 @@ pub(crate) enum Outcome {
     AllRead,
     /// At this position, just after the bracket that closes the list of events.
     ArrayEnd(usize),
-    /// At this position, where an event begins that does not end within the chunk.
+    /// At this position, the start of an event whose end is not in the chunk.
     Cut(usize),
 }
 

@@ -13,7 +13,7 @@ const FARTHEST_NS: i64 = 1 << 62;
 /// of durations to fit in 64 bits.
 const LONGEST_NS: i64 = 1 << 52;
 
-/// Whether a duration is within the limit for durations.
+/// Whether a duration is short enough to be accepted.
 #[inline]
 pub(crate) fn is_possible_duration(ns: i64) -> bool {
     ns <= LONGEST_NS

@@ -10,8 +10,8 @@ use super::ahead::Ahead;
 use super::tally::Tally;
 use crate::health::Fault;
 
-/// Bytes to decode per call. In each call, the gzip decoder copies the last 32 KiB that it decoded. If a call decoded
-/// only about 32 KiB, the decoder would copy nearly every byte.
+/// Bytes to decode per call. In each call, the gzip decoder copies the last 32 KiB that it decoded. With only
+/// 32 KiB per call, it would therefore copy every byte.
 const MOST_BYTES_A_CALL: usize = 1 << 18;
 /// Number of bytes that identify the beginning of a stream.
 pub(super) const SIGN_BYTES: usize = 10;

@@ -18,7 +18,7 @@ pub(crate) struct Tally {
     damages: Mutex<Vec<Damage>>,
 }
 
-/// Number of damaged parts of compressed streams to record separately.
+/// Maximum number of entries for damaged parts of compressed streams.
 const MOST_DAMAGES: usize = 100;
 
 impl Tally {
@@ -50,8 +50,8 @@ impl Tally {
         self.failure.lock().unwrap_or_else(PoisonError::into_inner).is_some()
     }
 
-    /// Record a damaged part of a compressed stream. If the last recorded part has the same fault and offset, or the
-    /// list is full, only add the bytes to the last recorded part.
+    /// Record a damaged part of a compressed stream. If the list is full, or its last part has the same fault and
+    /// offset, only add the bytes to that last part.
     pub(crate) fn damaged(&self, fault: Fault, offset: u64, bytes: u64, what: &str) {
         let mut damages = self.damages.lock().unwrap_or_else(PoisonError::into_inner);
         let are_many = damages.len() >= MOST_DAMAGES;

@@ -39,7 +39,7 @@ pub(crate) struct Cursor<'a> {
     pub(crate) bytes: &'a [u8],
     pub(crate) at: usize,
     pub(crate) quotes: Quotes,
-    /// Whether a string ended at another quote than the one that [`Quotes::Strict`] would have chosen.
+    /// Whether any string read so far ended at a different quote than it would with [`Quotes::Strict`].
     pub(crate) guessed: bool,
     open: Vec<u8>,
 }

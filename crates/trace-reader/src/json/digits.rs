@@ -8,7 +8,7 @@ const ZEROS: u64 = 0x3030_3030_3030_3030;
 const HIGH_BITS: u64 = 0x8080_8080_8080_8080;
 const HIGH_HALVES: u64 = 0xF0F0_F0F0_F0F0_F0F0;
 
-/// Parse 1 to 16 digits; `None` for any other text.
+/// Parse 1 to 16 digits; return `None` for any other text.
 #[inline]
 pub(crate) fn number(text: &[u8]) -> Option<u64> {
     match text.len() {

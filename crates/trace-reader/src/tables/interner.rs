@@ -61,7 +61,7 @@ pub(crate) struct FileInterner {
 }
 
 impl FileInterner {
-    /// Return the number in the file of each text of a chunk.
+    /// Return, for each text of a chunk, its number in the whole file.
     pub(crate) fn map(&mut self, texts: &[String]) -> Vec<u32> {
         texts.iter().map(|text| self.intern(text)).collect()
     }

@@ -1,7 +1,7 @@
 """Warns on `import hta` if Meta's files have replaced holotrace-hta's files, or are mixed with them.
 
-Meta's HTA and holotrace-hta both install the package `hta`, and pip silently lets one overwrite the other. A check inside `hta`
-would be overwritten too, so `holotrace_hta.pth` calls `watch` when Python starts.
+Meta's HTA and holotrace-hta both install the package `hta`, and pip silently lets one overwrite the other. Meta's files
+would also overwrite a check inside `hta`, so `holotrace_hta.pth` calls `watch` when Python starts.
 """
 
 from __future__ import annotations

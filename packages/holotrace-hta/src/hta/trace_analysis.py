@@ -367,8 +367,8 @@ class TraceAnalysis(PluginViews):
         `allowlist_patterns`. The remaining names are merged into one row, `others`.
 
         Returns:
-            name, sum (us), max (us), min (us), stddev, mean (us), rank: statistics over individual ranges,
-            also in the row `others`; sorted by rank and name.
+            name, sum (us), max (us), min (us), stddev, mean (us), rank; sorted by rank and name. The statistics,
+            even those in the row `others`, are over individual ranges.
         """
         return answers.user_annotations.annotation_breakdown(
             self.t,

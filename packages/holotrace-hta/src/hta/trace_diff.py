@@ -54,7 +54,7 @@ _UNNAMED = itertools.count()
 class LabeledTrace:
     """A trace to compare, and the label of its columns in the result.
 
-    Includes the whole trace, even its last step.
+    The comparison includes the whole trace, even its last step.
 
     Args:
         label: the prefix of column names; by default `t0`, `t1` and so on.

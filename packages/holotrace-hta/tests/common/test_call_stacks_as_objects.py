@@ -120,7 +120,7 @@ def test_the_first_call_stacks_of_hta(view) -> None:
 
 
 def test_python_functions_end_with_their_callers(view) -> None:
-    """If a Python function's event ends after its caller, it is cut off at the caller's end; outer callers go first."""
+    """A Python function's event is cut off at its caller's end, after the caller's event itself has been cut off."""
     ids = {"python_id": [10, 11, 12], "python_parent_id": [-1, 10, 11]}
     frame = frame_of_a_thread().assign(ts=[0, 2, 4], dur=[10, 20, 30], **ids)
     call_stack.CallGraph(view).constrain_child_time_withinin_parent(frame)

@@ -233,7 +233,7 @@ COMPARISONS: Mapping[str, Callable[[Pair], object]] = {
 
 @pytest.mark.parametrize("folder", slow_where_repeating)
 def test_calls_on_a_trace_answer_as_in_hta(real_traces, goldens, tmp_path, folder) -> None:
-    """Every call returns an answer; if HTA returns none, every table of ours has rows or the reason why it is empty."""
+    """Every call returns an answer; where HTA has no answer, our tables have rows or say why they are empty."""
     calls = calls_of(goldens / "hta" / folder)
     name, _, suffix = folder.partition("__")
     analyzer = opened(real_traces, name, keep_last=suffix == "last")

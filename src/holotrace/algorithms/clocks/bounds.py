@@ -78,7 +78,7 @@ class ClockBounds:
         return crossed
 
     def between(self, clock: Int64Array, time: Float64Array) -> tuple[Float64Array, Float64Array]:
-        """Return the bounds on z of clock[i] at time[i]; outside the knots, they widen as far as `slopes` allows."""
+        """Return the bounds on the correction z of clock[i] at time[i]; outside the knots, `slopes` extends them."""
         position = _Positions.of(self.knots, time)
         before, after = np.maximum(self.knots[0] - time, 0), np.maximum(time - self.knots[-1], 0)
         least, greatest = self.slopes.low[clock], self.slopes.high[clock]

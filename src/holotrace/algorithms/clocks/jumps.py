@@ -159,10 +159,10 @@ def _align(aligned: Participants, raw: Participants, rows: Int64Array, rate: flo
 
 
 class _Pair(NamedTuple):
-    """The operations of one clock, sorted by time.
+    """The operations in which one clock takes part, sorted by time; `child` and `parent` have a row for each operation.
 
-    child   the rows of this clock
-    parent  for each operation, the row of its hub
+    child   this clock as a participant
+    parent  the participant that is the hub of the operation
     """
 
     rows: Int64Array
@@ -249,8 +249,8 @@ class _Pair(NamedTuple):
     def _wrong_matches(self, begin: int, conflict: int, dropped: list[int]) -> list[int] | None:
         """Return the wrong matches near `conflict`, the first operation off the line; None if the clock jumps there.
 
-        If one line fits as soon as one or two operations are dropped, these are wrong matches. The line is fitted to
-        the operations from `begin` to the second one after `conflict`.
+        If one line fits after one or two operations are dropped, the dropped operations are wrong matches. The line is
+        fitted to the operations from `begin` to the second one after `conflict`.
         """
         end = min(conflict + _FEWEST_IN_SEGMENT, len(self.rows))
         kept = self._without(begin, end, dropped)
@@ -296,7 +296,7 @@ class _Pair(NamedTuple):
         return np.where(self.child.is_together[kept], apart, left_before)
 
     def _jump_near(self, begin: int, conflict: int, dropped: list[int]) -> int:
-        """Return the first operation after the jump, which may be before the conflict.
+        """Return the first operation after the jump; this operation may be earlier than the conflict.
 
         Each candidate splits the differences from the line into two parts: before the candidate, and from it on. Return
         the candidate with the smallest cost: the sum of the distances of all differences from the median of their part.

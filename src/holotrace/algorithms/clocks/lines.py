@@ -67,7 +67,7 @@ class Lines(NamedTuple):
     offset: Float64Array
 
     def at(self, clock: Int64Array, time: Float64Array) -> Float64Array:
-        """Return, for each i, the value at time[i] of the line of clock[i]."""
+        """Return, for each i, the value of the line of clock[i] at time[i]."""
         value: Float64Array = self.rate[clock] * time + self.offset[clock]
         return value
 

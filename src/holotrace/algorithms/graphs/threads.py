@@ -94,9 +94,9 @@ def thread_edges(ranges: Ranges, points: Points, main_lane: int, works_inside: _
     half of the segment. A lane is busy in its ranges; a lane in `works_inside` is also busy in the gaps that are not
     pauses. If the main thread is in a range during the segment, another rule applies:
 
-    - In a range with `is_waiting`, even a short busy time of other lanes is enough.
+    - In a range with `is_waiting`, other lanes need not be busy for half of the segment; any busy time is enough.
     - In a call (`is_call`), the main thread does not wait.
-    - In any other range, only the busy time of the lanes in `works_inside` is added up.
+    - In any other range, only the busy time of the lanes in `works_inside` counts toward half of the segment.
 
     An edge along a lane has weight 0 in three cases: the main thread waits, another lane pauses, or the edge is inside
     a range with `is_waiting`.

@@ -80,8 +80,8 @@ def _latest_siblings(rows: _Int64, end: _Int64, family: _Int64) -> _Int64:
 
     The first row of a family has no earlier sibling; its result is arbitrary.
     """
-    # Use the ranks of the ends, not the times, because adding a multiple of the family's number to a time could
-    # overflow.
+    # Compare the positions of the ends in sorted order (`rank`), not the end times: each family adds an offset, and a
+    # time plus such an offset could overflow.
     by_end = np.argsort(end, kind="stable")
     rank = np.empty(len(rows), np.int64)
     rank[by_end] = np.arange(len(rows))

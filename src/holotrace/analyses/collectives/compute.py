@@ -224,7 +224,7 @@ def collectives(trace: Trace, *, steps: Sequence[int] | None = None, executor: E
     Raises:
         InvalidOptionError: a step does not exist; the message lists the existing steps.
 
-    Source: docs/reference/analyses/collectives.md derives the definitions and compares them with other tools.
+    Source: docs/reference/analyses/collectives.md explains the definitions and how other tools differ.
 
     >>> import holotrace
     >>> from holotrace.testing import small_job

@@ -62,9 +62,9 @@ def mergeable(instances: pl.DataFrame, fits: pl.DataFrame) -> pl.DataFrame:
     - the pause between them is at most one latency.
 
     A message is small if it has fewer bytes than latency * bandwidth: the latency is then longer than the transfer of
-    the bytes. Without a fit, a message is small if it has at most `_TINY_BYTES` bytes, and the latency is the median
-    transfer time of these messages. Merging two messages saves one latency and the time between the end of the first
-    message and the start of the second.
+    the bytes. If there is no fit, messages of at most `_TINY_BYTES` bytes count as small, and the latency is their
+    median transfer time. Merging two messages saves one latency and the time between the end of the first message and
+    the start of the second.
 
     Returns:
         operation, is_mergeable bool, and saved_ns int64, sorted by operation.

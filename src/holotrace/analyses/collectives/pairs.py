@@ -46,9 +46,9 @@ def per_pair(calls: pl.DataFrame, groups: pl.DataFrame) -> pl.DataFrame:
 
     The slowdown of a transfer is its time divided by the median time of its peers. A transfer in an
     all-to-all has as peers all transfers of the same all-to-all; a send has as peers all sends of the same size and
-    element type. A send of unknown size has no slowdown. Transfers within a host are compared only with other transfers
-    within a host, and transfers between hosts only with other transfers between hosts. A pair is slow if its median
-    slowdown is an outlier (`holotrace.enrich.job.outliers`).
+    element type. The slowdown of a send of unknown size is null. Transfers within a host are compared only with other
+    transfers within a host, and transfers between hosts only with other transfers between hosts. A pair is slow if its
+    median slowdown is an outlier (`holotrace.enrich.job.outliers`).
 
     Args:
         calls: `JobCalls.calls` with the column `operation` added.

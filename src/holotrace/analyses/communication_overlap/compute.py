@@ -63,7 +63,7 @@ def communication_overlap(trace: Trace, *, executor: Executor = IN_PROCESS) -> C
     Raises:
         MissingDataError: no rank has device work.
 
-    Source: docs/reference/analyses/communication_overlap.md derives the definitions and compares them with other tools.
+    Source: docs/reference/analyses/communication_overlap.md explains the definitions and how other tools differ.
 
     >>> import holotrace
     >>> from holotrace.testing import small_job

@@ -150,7 +150,7 @@ def compare_operators(
         InvalidOptionError: `by` is neither `device` nor `host`.
         MissingDataError: a trace has neither operators nor device work.
 
-    Source: docs/reference/analyses/compare_operators.md derives the definitions and compares them with other tools.
+    Source: docs/reference/analyses/compare_operators.md explains the definitions and how other tools differ.
 
     >>> import holotrace
     >>> from holotrace.testing import small_job

@@ -124,7 +124,7 @@ def compare_traces(  # noqa: PLR0913 -- two sides and what to look at
     Raises:
         InvalidOptionError: `device` is not `cpu`, `gpu` or `all`, or no rank of the trace has a requested step.
 
-    Source: docs/reference/analyses/compare_traces.md derives the definitions and compares them with other tools.
+    Source: docs/reference/analyses/compare_traces.md explains the definitions and how other tools differ.
 
     >>> import holotrace
     >>> from holotrace.testing import small_job

@@ -184,7 +184,7 @@ def compiled_regions(
     Raises:
         InvalidOptionError: there is no log of torch.compile at `compile_log`.
 
-    Source: docs/reference/analyses/compiled_regions.md derives the definitions.
+    Source: docs/reference/analyses/compiled_regions.md explains the definitions.
 
     >>> import holotrace
     >>> from holotrace.testing import TraceBuilder

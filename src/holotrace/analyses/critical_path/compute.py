@@ -150,7 +150,7 @@ def critical_path(  # noqa: PLR0913 -- options by name
             regular expression; or `segment_limit` is below 1.
         MissingDataError: no rank has host ranges or device work.
 
-    Source: docs/reference/analyses/critical_path.md derives the definitions and compares them with other tools.
+    Source: docs/reference/analyses/critical_path.md explains the definitions and how other tools differ.
 
     >>> import holotrace
     >>> from holotrace.testing import small_job

@@ -101,7 +101,7 @@ def cupti_counters(trace: Trace, *, executor: Executor = IN_PROCESS) -> CuptiCou
         trace: the job.
         executor: processes each rank.
 
-    Source: docs/reference/analyses/cupti_counters.md derives the definitions and compares them with other tools.
+    Source: docs/reference/analyses/cupti_counters.md explains the definitions and how other tools differ.
 
     >>> import holotrace
     >>> from holotrace.testing import TraceBuilder

@@ -39,7 +39,7 @@ HEADLINE = pl.Schema(
 
 
 def headline(evidence: JobEvidence) -> dict[str, Any]:
-    """Return the row of `HEADLINE`."""
+    """Return the value of each column in `HEADLINE`, by name."""
     numbers = [of_rank.numbers for of_rank in evidence.ranks.values()]
     step_ns = evidence.step_ns
     busy = [of_rank.busy_ns for of_rank in numbers if of_rank.busy_ns is not None]

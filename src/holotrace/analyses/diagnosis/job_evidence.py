@@ -32,7 +32,7 @@ class JobEvidence(EqualByContent):
 
     @property
     def has_steps(self) -> bool:
-        """Whether any rank has steps; otherwise, each recording counts as one step."""
+        """Whether any rank has steps. If none has, each recording is treated as one step."""
         return any(of_rank.numbers.has_steps for of_rank in self.ranks.values())
 
     @property

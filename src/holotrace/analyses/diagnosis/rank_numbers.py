@@ -32,7 +32,7 @@ class MemoryPeak(NamedTuple):
 class MainWork(NamedTuple):
     """The kernel that takes the most device time or, without device work, the operator that takes the most host time.
 
-    source_line  the user's function in which the operator takes most of its time; None if unknown or a kernel
+    source_line  the user's function in which the operator takes most of its time; None if unknown, or for kernels
     """
 
     name: str

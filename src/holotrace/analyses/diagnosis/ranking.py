@@ -124,7 +124,7 @@ def weight(rule: str) -> float:
 
 
 def rank_of(row: Mapping[str, Any]) -> tuple[bool, bool]:
-    """Return a sort key: findings about the job come first, then those about the recording, then parts of findings."""
+    """Return a sort key: findings about the job, then about the recording; last, findings that are part of another."""
     return row["part_of"] is not None, row["rule"] in ABOUT_RECORDING
 
 
@@ -181,8 +181,8 @@ def _job_cases(evidence: JobEvidence, rules: Sequence[JobRule]) -> list[tuple[Jo
 def _job_groups(evidence: JobEvidence, found: Sequence[tuple[JobRule, JobCase]], last: Collection[int]) -> list[_Group]:
     """Return a group for each case, in the same order; cases with indices in `last` claim time after the others.
 
-    Together, the cases claim at most the exposed communication of each rank. This limit does not
-    apply to the `else_ns` of a case, which is other time; it is added to the cost of the case.
+    On each rank, all cases together claim at most the rank's exposed communication. This limit does not apply to the
+    `else_ns` of a case, which is other time; it is added to the cost of the case.
     """
     left = evidence.exposed_ns
     groups: dict[int, _Group] = {}

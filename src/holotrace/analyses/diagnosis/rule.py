@@ -101,7 +101,8 @@ class JobCase:
     cost_ns  by rank: upper bound on the exposed communication per step that fixing the cause can save
     else_ns  by rank: upper bound on the time per step, besides exposed communication, that fixing the cause can save
     rank     the rank that causes the problem; None if no single rank causes it
-    delays   by rank: its delay, if different ranks are late at different times; a fix removes these delays, too
+    delays   by rank: how long this rank delays the others, if different ranks are late at different times; a fix also
+             removes these delays
 
     The other fields are as in `Case`.
     """

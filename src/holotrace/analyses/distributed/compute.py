@@ -123,7 +123,7 @@ def distributed(trace: Trace, *, compat: Compat | None = None, executor: Executo
     Raises:
         MissingDataError: no rank has any host or device event, so none has a step.
 
-    Source: docs/reference/analyses/distributed.md derives the definitions and compares them with other tools.
+    Source: docs/reference/analyses/distributed.md explains the definitions and how other tools differ.
 
     >>> import holotrace
     >>> from holotrace.testing import small_job

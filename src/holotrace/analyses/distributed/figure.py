@@ -36,7 +36,10 @@ _HEADING = Heading(
 
 @dataclass(frozen=True)
 class _Panel:
-    """A panel of bars: the column with the total of each bar, and the name, column and colour of each part."""
+    """A panel of bars.
+
+    `total` is the column with the length of each bar; `parts` contains the name, column and colour of each part.
+    """
 
     title: str
     total: str

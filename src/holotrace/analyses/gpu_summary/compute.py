@@ -141,7 +141,7 @@ def gpu_summary(
         InvalidOptionError: `parts` is less than 1.
         MissingDataError: no rank has device work.
 
-    Source: docs/reference/analyses/gpu_summary.md derives the definitions and compares them with other tools.
+    Source: docs/reference/analyses/gpu_summary.md explains the definitions and how other tools differ.
 
     >>> import holotrace
     >>> from holotrace.testing import small_job

@@ -34,7 +34,10 @@ class _Metric(NamedTuple):
         return bool(table.get_column(self.column).count())
 
     def texts(self, table: pl.DataFrame) -> list[str]:
-        """Return each value as text; for a partly unknown value, the text includes the known or unknown share."""
+        """Return each value as text.
+
+        If some kernels lack the value, the text includes the known or the unknown share of the kernel time.
+        """
         known, unknown = ([None] * len(table) if each is None else table[each] for each in (self.known, self.unknown))
         return list(map(_with_known, table.get_column(self.column), known, unknown))
 
@@ -62,8 +65,8 @@ def plot_gpu_summary(result: GpuSummary, *, device: tuple[int, int] | None = Non
 
     Args:
         result: the summary.
-        device: rank and device to draw over time. The default draws all devices side by side or, if there is only one device,
-            this device over time.
+        device: rank and device to draw over time. The default draws all devices side by side or, if there is only
+            one device, this device over time.
         theme: the theme of the page around the figure.
 
     >>> import holotrace

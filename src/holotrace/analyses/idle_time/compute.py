@@ -102,7 +102,7 @@ def idle_time(trace: Trace, *, gap_threshold_ns: int = 30_000, executor: Executo
         InvalidOptionError: the threshold is negative.
         MissingDataError: no rank has device work.
 
-    Source: docs/reference/analyses/idle_time.md derives the definitions and compares them with other tools.
+    Source: docs/reference/analyses/idle_time.md explains the definitions and how other tools differ.
 
     >>> import holotrace
     >>> from holotrace.testing import small_job

@@ -13,7 +13,7 @@ QUESTION = Analysis(
     section="Devices",
     needs=DEVICE_WORK_KINDS,
     definitions=(
-        ("the host", "the time in a gap before the host launches the next work; the device has nothing to do"),
+        ("the host", "the part of a gap before the host launches the next work: the device has nothing to do"),
         (
             "the kernel's start",
             "the time after the launch, if shorter than 30 µs: the kernel starts as quickly as usual",

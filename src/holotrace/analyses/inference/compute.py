@@ -153,7 +153,7 @@ class Inference(Result):
         mean_token_count, mean_gap_before_ns, mean_host_ns  float64
         output_token_ns          float64  time of the steps and of the gaps before them, divided by the number of output tokens
         busy_ns, the parts of per_step  int64  sums
-        bound                    str      what bounds these steps, by their summed parts
+        bound                    str      as in per_step, but derived from the sums of the parts
         attention_fraction, moe_fraction, draft_fraction  float64  shares of busy_ns
 
     per_batch  the same columns, one row per rank, kind, is_draft and request_count
@@ -224,7 +224,7 @@ def inference(
     Raises:
         InvalidOptionError: the device table does not contain the device, or a pattern is not valid.
 
-    Source: docs/reference/analyses/inference.md derives the definitions.
+    Source: docs/reference/analyses/inference.md explains the definitions.
 
     >>> import holotrace
     >>> from holotrace.testing import TraceBuilder

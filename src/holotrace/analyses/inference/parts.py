@@ -48,7 +48,7 @@ def parts_of_steps(
 
 
 def waits_for_launches(work: pl.DataFrame, unknown: Intervals) -> dict[str, Intervals]:
-    """Return the intervals from launch to start of work, and those in which the cause of idle time is unknown.
+    """Return the intervals from each launch to the start of its work, and those whose cause of idle time is unknown.
 
     The cause is unknown if the launch of the next work was not recorded, or if unrecorded work may be running.
 

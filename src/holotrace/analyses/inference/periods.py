@@ -8,7 +8,7 @@ from holotrace.enrich.job.outliers import stands_out
 from holotrace.units import duration_text
 
 FEWEST_STEPS = 8
-"""If a rank has fewer steps, all steps at the beginning count as steady, because their usual length is unknown."""
+"""If a rank has fewer steps than this, no step is marked as `start`, because the usual step is unknown."""
 
 _MOST_LONG_STEPS = 4
 _FULL = 0.8

@@ -85,7 +85,7 @@ def kernel_breakdown(trace: Trace, *, executor: Executor = IN_PROCESS) -> Kernel
     Raises:
         MissingDataError: no rank has device work.
 
-    Source: docs/reference/analyses/kernel_breakdown.md derives the definitions and compares them with other tools.
+    Source: docs/reference/analyses/kernel_breakdown.md explains the definitions and how other tools differ.
 
     >>> import holotrace
     >>> from holotrace.testing import small_job

@@ -173,7 +173,7 @@ def _kernel_hover(row: dict[str, Any]) -> str:
 
 
 def _kernel_axis(keyed: pl.DataFrame) -> dict[str, Any]:
-    """Return the axis of the kernels, with labels that distinguish all kernels."""
+    """Return the axis that lists the kernels, with a short and distinct label for each."""
     keys, names = keyed.get_column("key").to_list(), keyed.get_column("name")
     labels = short_labels(names)
     return names_axis(keys, [labels[name] for name in names])

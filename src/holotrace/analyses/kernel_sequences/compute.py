@@ -86,7 +86,7 @@ def kernel_sequences(
         InvalidOptionError: `operator_name` is empty or occurs on no rank, or `min_kernel_count` is below 1.
         MissingDataError: no rank has device work.
 
-    Source: docs/reference/analyses/kernel_sequences.md derives the definitions and compares them with other tools.
+    Source: docs/reference/analyses/kernel_sequences.md explains the definitions and how other tools differ.
 
     >>> import holotrace
     >>> from holotrace.testing import small_job

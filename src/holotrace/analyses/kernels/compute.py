@@ -92,7 +92,7 @@ def kernels(trace: Trace, *, compat: Compat | None = None, executor: Executor = 
     Raises:
         MissingDataError: no rank has device work.
 
-    Source: docs/reference/analyses/kernels.md derives the definitions and compares them with other tools.
+    Source: docs/reference/analyses/kernels.md explains the definitions and how other tools differ.
 
     >>> import holotrace
     >>> from holotrace.testing import small_job

@@ -150,7 +150,7 @@ def launch_statistics(
         InvalidOptionError: a cutoff is negative.
         MissingDataError: no rank has device work.
 
-    Source: docs/reference/analyses/launch_statistics.md derives the definitions and compares them with other tools.
+    Source: docs/reference/analyses/launch_statistics.md explains the definitions and how other tools differ.
 
     >>> import holotrace
     >>> from holotrace.testing import small_job

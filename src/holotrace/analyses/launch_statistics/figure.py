@@ -47,7 +47,7 @@ def plot_launch_statistics(result: LaunchStatistics, *, theme: Theme = "light") 
     """
     if result.lengths.is_empty():
         return empty_figure(
-            _QUESTION, "No kernel is shorter than its launch, and no launch exceeds the cutoffs.", theme
+            _QUESTION, "No kernel is shorter than its launch, and no call or launch delay exceeds its cutoff.", theme
         )
     titles = [_title(result, panel) for panel in _PANELS]
     figure = make_subplots(rows=len(_PANELS), cols=1, subplot_titles=titles, vertical_spacing=0.16)

@@ -95,7 +95,7 @@ def memory_bandwidth(trace: Trace, *, executor: Executor = IN_PROCESS) -> Memory
     Raises:
         MissingDataError: no rank has device work.
 
-    Source: docs/reference/analyses/memory_bandwidth.md derives the definitions and compares them with other tools.
+    Source: docs/reference/analyses/memory_bandwidth.md explains the definitions and how other tools differ.
 
     >>> import holotrace
     >>> from holotrace.testing import small_job

@@ -128,7 +128,7 @@ def memory_timeline(trace: Trace, *, executor: Executor = IN_PROCESS) -> MemoryT
         trace: the job, recorded with `profile_memory=True`; otherwise, all tables are empty.
         executor: processes each rank.
 
-    Source: docs/reference/analyses/memory_timeline.md derives the definitions and compares them with other tools.
+    Source: docs/reference/analyses/memory_timeline.md explains the definitions and how other tools differ.
 
     >>> import holotrace
     >>> from holotrace.testing import TraceBuilder

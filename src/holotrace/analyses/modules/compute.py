@@ -88,7 +88,7 @@ def modules(trace: Trace, *, compat: Compat | None = None, executor: Executor = 
             all calls of the module, without backward times.
         executor: processes each rank.
 
-    Source: docs/reference/analyses/modules.md derives the definitions and compares them with other tools.
+    Source: docs/reference/analyses/modules.md explains the definitions and how other tools differ.
 
     >>> import holotrace
     >>> from holotrace.testing import TraceBuilder

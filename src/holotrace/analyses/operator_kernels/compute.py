@@ -89,7 +89,7 @@ def operator_kernels(trace: Trace, *, include_memory: bool = False, executor: Ex
     Raises:
         MissingDataError: no rank has device work.
 
-    Source: docs/reference/analyses/operator_kernels.md derives the definitions and compares them with other tools.
+    Source: docs/reference/analyses/operator_kernels.md explains the definitions and how other tools differ.
 
     >>> import holotrace
     >>> from holotrace.testing import small_job

@@ -126,7 +126,7 @@ def operator_memory(
             address alone, within the window, for CPU and CUDA devices only.
         executor: processes each rank.
 
-    Source: docs/reference/analyses/operator_memory.md derives the definitions and compares them with other tools.
+    Source: docs/reference/analyses/operator_memory.md explains the definitions and how other tools differ.
 
     >>> import holotrace
     >>> from holotrace.testing import TraceBuilder

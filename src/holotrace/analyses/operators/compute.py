@@ -63,7 +63,7 @@ class Operators(Result):
         tensor_core_total_ns        int64    part of device_total_ns in kernels that use tensor or matrix cores
         tensor_core_self_ns         int64
         tensor_core_total_fraction  float64  tensor_core_total_ns / device_total_ns, a lower bound; null if device_total_ns is 0
-                                             or the cores of all kernels are unknown
+                                             or if no kernel's name shows which cores it uses
         tensor_core_self_fraction   float64  the same for self times
         tensor_core_unknown_total_ns, tensor_core_unknown_self_ns
                                     int64    parts of device_total_ns and device_self_ns in kernels whose names do not show which
@@ -117,7 +117,7 @@ def operators(trace: Trace, *, compat: Compat | None = None, executor: Executor 
         compat: "torch_tb_profiler" attributes device work as the last version of the TensorBoard plugin did.
         executor: processes each rank.
 
-    Source: docs/reference/analyses/operators.md derives the definitions and compares them with other tools.
+    Source: docs/reference/analyses/operators.md explains the definitions and how other tools differ.
 
     >>> import holotrace
     >>> from holotrace.testing import small_job

@@ -151,7 +151,7 @@ def parallelism(trace: Trace, *, executor: Executor = IN_PROCESS) -> Parallelism
         trace: the job.
         executor: processes each rank.
 
-    Source: docs/reference/analyses/parallelism.md derives the definitions and compares them with other tools.
+    Source: docs/reference/analyses/parallelism.md explains the definitions and how other tools differ.
 
     >>> import holotrace
     >>> from holotrace.testing import small_job

@@ -48,7 +48,7 @@ class QueueLength(Result):
         work_index    uint32   event_index of the work
         queue_length  int64    length after this change; 0 or more
 
-    time_weighted    one row per stream with work, sorted by rank, device, stream; each length is weighted by how long it lasts:
+    time_weighted    one row per stream with work, sorted by rank, device, stream; lengths are weighted by duration:
 
         rank, device, stream                       as above
         work_count                                 int64    kernels, copies and memsets of the stream
@@ -110,7 +110,7 @@ def queue_length(trace: Trace, *, full_length: int = 1_024, executor: Executor =
         InvalidOptionError: `full_length` is less than 1.
         MissingDataError: no rank has device work.
 
-    Source: docs/reference/analyses/queue_length.md derives the definitions and compares them with other tools.
+    Source: docs/reference/analyses/queue_length.md explains the definitions and how other tools differ.
 
     >>> import holotrace
     >>> from holotrace.testing import small_job

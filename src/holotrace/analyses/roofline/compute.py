@@ -146,7 +146,7 @@ def roofline(trace: Trace, *, device: str | None = None, executor: Executor = IN
         InvalidOptionError: the device table does not contain `device`.
         MissingDataError: the files of all ranks are cut off before any device work.
 
-    Source: docs/reference/analyses/roofline.md derives the definitions and compares them with other tools.
+    Source: docs/reference/analyses/roofline.md explains the definitions and how other tools differ.
 
     >>> import holotrace
     >>> from holotrace.testing import small_job

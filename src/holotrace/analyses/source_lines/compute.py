@@ -119,7 +119,7 @@ def source_lines(
         libraries: files whose recorded names begin with one of these texts, such as `mylib`, are not user code either.
         executor: processes each rank.
 
-    Source: docs/reference/analyses/source_lines.md derives the definitions.
+    Source: docs/reference/analyses/source_lines.md explains the definitions.
 
     >>> import holotrace
     >>> from holotrace.testing import TraceBuilder

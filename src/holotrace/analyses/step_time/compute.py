@@ -129,7 +129,7 @@ def step_time(
         InvalidOptionError: there is no such annotation (the message lists all annotations), or `compat` is set as well.
         MissingDataError: no rank has steps or operators.
 
-    Source: docs/reference/analyses/step_time.md derives the definitions and compares them with other tools.
+    Source: docs/reference/analyses/step_time.md explains the definitions and how other tools differ.
 
     >>> import holotrace
     >>> from holotrace.testing import small_job

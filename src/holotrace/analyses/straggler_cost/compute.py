@@ -124,7 +124,7 @@ def straggler_cost(job: Trace | pl.DataFrame, *, executor: Executor = IN_PROCESS
         InvalidOperationsError: the table lacks a column or has invalid values.
         MissingDataError: no rank of the trace communicates.
 
-    Source: docs/reference/analyses/straggler_cost.md derives the definitions and compares the results with the paper's.
+    Source: docs/reference/analyses/straggler_cost.md explains the definitions and compares results with the paper.
 
     >>> import holotrace
     >>> from holotrace.testing import small_job

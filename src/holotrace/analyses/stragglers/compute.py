@@ -160,7 +160,7 @@ def stragglers(
     Raises:
         InvalidOptionError: the step or annotation does not exist; the message lists the existing ones.
 
-    Source: docs/reference/analyses/stragglers.md derives the definitions and compares them with other tools.
+    Source: docs/reference/analyses/stragglers.md explains the definitions and how other tools differ.
 
     >>> import holotrace
     >>> from holotrace.testing import small_job

@@ -86,7 +86,7 @@ def temporal_breakdown(trace: Trace, *, executor: Executor = IN_PROCESS) -> Temp
     Raises:
         MissingDataError: no rank has device work.
 
-    Source: docs/reference/analyses/temporal_breakdown.md derives the definitions and compares them with other tools.
+    Source: docs/reference/analyses/temporal_breakdown.md explains the definitions and how other tools differ.
 
     >>> import holotrace
     >>> from holotrace.testing import small_job

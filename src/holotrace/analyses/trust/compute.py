@@ -54,8 +54,8 @@ class Trust(Result):
 
         rank              int32    the rank; for a doubt about the whole job, one of its ranks
         rule              str      name of the rule, as listed in docs/reference/analyses/trust.md
-        device            int32    null if the doubt is about all devices, or the host
-        stream            int64    null if the doubt is about all streams, or the host
+        device            int32    null if the doubt is about all devices, or about the host
+        stream            int64    null if the doubt is about all streams, or about the host
         start_ns, end_ns  int64    first and last time in doubt; null if no particular times are in doubt
         doubtful_ns       int64    time in which the rule is broken; null if unknown
         case_count        int64    number of events or periods that break the rule

@@ -142,7 +142,7 @@ def user_annotations(
     Raises:
         InvalidOptionError: an expression is not valid, or no name matches; the message lists the names.
 
-    Source: docs/reference/analyses/user_annotations.md derives the definitions and compares them with other tools.
+    Source: docs/reference/analyses/user_annotations.md explains the definitions and how other tools differ.
 
     >>> import holotrace
     >>> from holotrace.testing import TraceBuilder

@@ -35,7 +35,7 @@ def divided_among_calls(exposed: pl.DataFrame, calls: pl.DataFrame, priority: Se
         exposed: disjoint ranges of one rank: start_ns, end_ns, step.
         calls: the calls of this rank: row (any number that identifies the call), axis, start_ns, end_ns and wait_ns (null if
             unknown).
-        priority: all axes.
+        priority: all axes, the one with the highest priority first.
 
     Returns:
         row, step, wait_ns, transfer_ns and unmatched_ns, one row per call and step. Additional

@@ -41,7 +41,7 @@ def graph_edges(  # noqa: PLR0913 -- the columns of an edge
     activity: npt.NDArray[np.integer] | int = NO_ACTIVITY,
     weight_ns: Int64Array | int = 0,
 ) -> GraphEdges:
-    """Return edges of one type; a single value in place of an array is used for all edges."""
+    """Return edges of one type; an argument that is a single value, not an array, applies to all edges."""
     count = len(target)
     return GraphEdges(
         _full(source, count, np.uint32),

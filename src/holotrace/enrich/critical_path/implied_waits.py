@@ -14,7 +14,7 @@ _Rows = npt.NDArray[np.int64]
 
 
 def implied_waits(activities: WindowActivities, inferred: GraphEdges) -> GraphEdges:
-    """Return waits of communication that `inferred` lacks, between streams with at least one inferred wait.
+    """Return the waits of communication kernels that `inferred` lacks because timing does not show them.
 
     Before each collective, PyTorch makes the communication stream wait for the computation stream (`syncStream` in
     https://github.com/pytorch/pytorch/blob/main/torch/csrc/distributed/c10d/ProcessGroupNCCL.cpp). Timing shows such a
@@ -38,7 +38,7 @@ def implied_waits(activities: WindowActivities, inferred: GraphEdges) -> GraphEd
 
 
 def _stream_pairs(activities: WindowActivities, inferred: GraphEdges) -> tuple[_Rows, _Rows]:
-    """Return the source and target streams of inferred waits in which communication waits, each pair once."""
+    """Return the source and target streams of the inferred waits of communication kernels, each pair once."""
     source, target = activities.nodes.activity[inferred.source], activities.nodes.activity[inferred.target]
     is_waiting = activities.column("kernel_kind")[target] == KernelKind.COMMUNICATION
     streams = activities.stream_number[np.stack([source[is_waiting], target[is_waiting]])]

@@ -19,10 +19,10 @@ def replayed_lengths_ns(graph: EventGraph) -> npt.NDArray[np.int64]:
     """Return how long each edge takes in a replay: binding edges as long as measured, others at least their weight.
 
     There is always some delay between two kernels on a stream, between a launch and its kernel, and between device work
-    and the host that waits for it. But this delay was measured only for binding edges, and in a replay, other edges may
-    become binding. So each of these other edges gets a delay, too: the 10th percentile of the delays of all binding
-    edges of the same type. But no edge gets longer than the measured time between its nodes, so a replay without
-    changes reproduces every measured time.
+    and the host that waits for it. But the recording shows this delay only for binding edges. In a replay, other edges
+    may become binding. Each of them therefore gets a delay, too: the 10th percentile of the delays of all binding edges
+    of the same type. But no edge gets longer than the measured time between its nodes, so a replay without changes
+    reproduces every measured time.
     """
     times = graph.nodes["time_ns"]
     edges = graph.edges.select(

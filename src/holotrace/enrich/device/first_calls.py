@@ -34,7 +34,7 @@ _COLUMNS = ("event_index", "name", "start_ns", "end_ns")
 
 @derived
 def first_calls(rank_trace: RankTrace) -> pl.DataFrame:
-    """Return calls that take at least 1 ms while the devices are mostly idle, and that do not repeat.
+    """Return calls that do not repeat and that take at least 1 ms while the devices are mostly idle.
 
     They are runtime calls that neither wait nor copy, and operators that only allocate memory.
 

@@ -113,7 +113,7 @@ def _replays(rank_trace: RankTrace) -> pl.DataFrame:
     """Return the calls that replay graphs, in time order.
 
     Added columns show how many device rows each replay has, which device and stream most of these rows have, and the
-    number of the graph.
+    id of the graph.
     """
     rows = device_rows(rank_trace).select("event_index", "correlation", "device", "stream")
     numbers = rank_trace.table("kernels", ["event_index", "graph_id"]).filter(pl.col("graph_id") > 0)
@@ -189,9 +189,9 @@ def _signatures(rank_trace: RankTrace, replays: pl.DataFrame) -> list[_Signature
 def _surroundings(
     signatures: Sequence[_Signature], often: set[_Signature]
 ) -> list[tuple[_Signature | None, _Signature | None]]:
-    """Return, for each replay, its two neighbours: the kernels of the nearest replays in `often` before and after it.
+    """Return, for each replay, the kernels of the nearest earlier and nearest later replay with kernels in `often`.
 
-    If no earlier replay is in `often`, the first neighbour is None; if no later replay is, the second is None.
+    If there is no such earlier or later replay, the value is None.
     """
     before = list(_latest(signatures, often))
     after = list(_latest(signatures[::-1], often))[::-1]

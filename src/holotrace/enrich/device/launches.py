@@ -86,7 +86,10 @@ def asked_for(rank_trace: RankTrace) -> pl.DataFrame:
 
 
 def of_work(rows: pl.DataFrame, work: pl.DataFrame) -> pl.DataFrame:
-    """Return the rows of `launches` or `asked_for` for the events in `work`; both must have the same order."""
+    """Return the rows for the events in `work`, a frame sorted like `rows`.
+
+    `rows` is a result of `launches` or `asked_for`.
+    """
     return rows if len(rows) == len(work) else rows.filter(pl.col("event_index").is_in(work["event_index"].implode()))
 
 

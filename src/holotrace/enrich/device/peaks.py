@@ -40,7 +40,7 @@ class Device:
     matrix_tflops      pairs of a precision and the dense rate of matrix products
     url                the data sheet, or a page that quotes it
     date               when the rates were entered
-    unconfirmed        the figures that were not found in a public source, each named by its precision, "memory" or "cache"
+    unconfirmed        the rates and sizes not found in a public source: each a precision, "memory" or "cache"
     attainable_tflops  pairs of a precision and the highest rate that the vendor measured for matrix products
     """
 

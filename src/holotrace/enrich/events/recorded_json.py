@@ -20,7 +20,7 @@ def recorded_list(text: str | None) -> list[Any]:
 
 
 def one_spacing(text: str) -> str:
-    """Return JSON on one line with standard spacing, and other text unchanged."""
+    """Return JSON text on one line with standard spacing; return any other text unchanged."""
     try:
         return json.dumps(json.loads(text))
     except (ValueError, RecursionError):  # the file is damaged, but its text is more useful than an error

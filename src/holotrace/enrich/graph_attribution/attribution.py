@@ -73,8 +73,9 @@ def references_of(rank_trace: RankTrace) -> tuple[RankTrace, ...]:
 def replays(rank_trace: RankTrace) -> tuple[Replay, ...]:
     """Return every launch of a graph, in order, with the recording that explains it.
 
-    Captures for the replay's batch size are tried first. If there are none, captures for the next larger size are
-    tried, because engines pad batches. If these captures do not explain the replay, all recordings are tried.
+    Captures for the replay's batch size are tried first. If no captures have this batch size, captures for the next
+    larger size are tried, because engines pad batches. If these captures do not explain the replay, all recordings are
+    tried.
 
     The chosen recording is the one that can be paired with the largest share of the replay's work. If several have the
     same share, the shortest one is chosen. If several are equally short, the first of them after the recording of

@@ -59,7 +59,7 @@ def carried_operators(rank_trace: RankTrace) -> dict[int, str]:
 
 
 def _recorded_layers(rank_trace: RankTrace) -> Iterator[_Layer]:
-    """Yield the distinct layers of all recordings, with the operators of their kernels."""
+    """Yield each distinct layer of the recordings, as the name and the operator of each kernel."""
     seen: set[tuple[tuple[str, str], ...]] = set()
     for reference in references_of(rank_trace):
         sequences = (*captured_sequences(reference), *eager_sequences(reference))[:_MOST_SEQUENCES]

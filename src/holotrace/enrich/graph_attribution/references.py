@@ -180,7 +180,10 @@ def _between(rank_trace: RankTrace, launched: pl.DataFrame, start_ns: int, end_n
 
 
 def _batch_size(rank_trace: RankTrace, time_ns: int) -> int | None:
-    """Return the batch size that an annotation around this time names; if several name one, the shortest is used."""
+    """Return the batch size in the name of an annotation around this time; None if no name contains one.
+
+    If several names contain a batch size, use the name of the shortest annotation.
+    """
     ranges = event_ranges(rank_trace, [EventKind.USER_ANNOTATION], ["name", "start_ns", "end_ns"])
     around = ranges.filter((pl.col("start_ns") <= time_ns) & (pl.col("end_ns") >= time_ns))
     shortest_first = around.sort(pl.col("end_ns") - pl.col("start_ns"))

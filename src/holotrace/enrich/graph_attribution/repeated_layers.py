@@ -130,7 +130,7 @@ def _equal_share(kernels: _Rows, parts: list[_Anchors]) -> float:
 
 
 def _layer_counts(kernels: _Rows) -> list[int]:
-    """Return the possible numbers of layers: each n such that a kernel occurs n times or a small multiple of that."""
+    """Return the possible numbers of layers: how often a kernel occurs, or this count divided by a small integer."""
     occurrences = np.unique(np.unique(kernels, return_counts=True)[1])
     numbers = {
         int(count) // repeats
@@ -142,7 +142,7 @@ def _layer_counts(kernels: _Rows) -> list[int]:
 
 
 def _lines(kernels: _Rows, layer_count: int) -> _Anchors:
-    """Return the candidate anchors; a kernel that runs k times in every layer is k candidates."""
+    """Return the candidate anchors; a kernel that runs k times in every layer yields k candidates."""
     order = np.argsort(kernels, kind="stable")
     _, firsts, counts = np.unique(kernels[order], return_index=True, return_counts=True)
     is_fit = (counts % layer_count == 0) & (counts <= _MOST_IN_A_LAYER * layer_count)
@@ -173,7 +173,7 @@ def _consistent(kernels: _Rows, rows: _Anchors) -> list[_Anchors]:
 
 
 def _are_layers(kernels: _Rows, part: _Anchors) -> bool:
-    """Return whether these anchors show real layers: they include enough different kernels and are close together."""
+    """Return whether these anchors show real layers: they must include enough different kernels and be close together."""
     held = part.size / (part.max() - part.min() + 1)
     return len(np.unique(kernels[part[:, 0]])) >= _FEWEST_ANCHORS and held >= _LEAST_ANCHORS
 

@@ -134,9 +134,10 @@ def _of_process(table: pl.DataFrame, process: pl.Series) -> pl.DataFrame:
 
 
 def innermost_of(annotations: pl.DataFrame, moments: pl.DataFrame, keys: Sequence[str]) -> npt.NDArray[np.int64]:
-    """Return, for each moment, the row of the shortest annotation around it with the same keys; NO_OWNER if none.
+    """Return, for each moment, the row of the shortest annotation around it; NO_OWNER if there is none.
 
-    Both tables have the columns `keys`. `annotations` also has the columns start_ns and end_ns, and `moments` has the
+    Both tables have the columns `keys`; an annotation and a moment belong together only if they have the same values
+    in these columns. `annotations` also has the columns start_ns and end_ns, and `moments` has the
     column `moment` (in ns or null).
     """
     rows = np.full(len(moments), NO_OWNER, np.int64)

@@ -237,7 +237,7 @@ def _phase_rows(calls: _Calls, kernels: pl.DataFrame) -> pl.DataFrame:
 def _with_sums_of_made(rows: pl.DataFrame, is_made: _Bools) -> pl.DataFrame:
     """Set the total times of the rows without events to the sums of the rows below them.
 
-    These rows are the phases and the modules in the backward phase.
+    The rows without events are those of the phases, and those of the modules in the backward phase.
     """
     parent = rows["parent"].to_numpy()
     totals = {name: rows[name].to_numpy().copy() for name in ("host_total_ns", "device_total_ns")}

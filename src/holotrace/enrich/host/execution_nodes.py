@@ -27,7 +27,10 @@ def execution_nodes(rank_trace: RankTrace, execution_trace: ExecutionTrace) -> p
 
 
 def node_rows(rank_trace: RankTrace, execution_trace: ExecutionTrace) -> pl.DataFrame:
-    """Return `event_index` and the `row` in `ExecutionTrace.nodes` of each operator and annotation that has one."""
+    """Return the `event_index` of each operator and annotation that has a node, and the `row` of its node.
+
+    `row` is the row in `ExecutionTrace.nodes`.
+    """
     nodes = execution_trace.nodes.select("record_function_id", pl.int_range(pl.len(), dtype=pl.UInt32).alias("row"))
     named = ~execution_trace.nodes["name"].str.contains(_BOOKKEEPING)
     first = nodes.filter(named & (nodes["record_function_id"] > 0)).unique("record_function_id", keep="first")

@@ -75,8 +75,8 @@ def denoising_passes(rank_trace: RankTrace, within: pl.DataFrame | None = None, 
     Args:
         rank_trace: the rank.
         within: start_ns and end_ns of ranges, sorted by start; only passes inside these ranges are returned.
-        is_certain: whether these ranges certainly contain denoising steps. If False, two conditions apply to calls of a
-            compiled graph: the rank has no token embeddings, and a range contains several calls of the same graph.
+        is_certain: whether these ranges certainly contain denoising steps. If False, calls of a compiled graph are
+            returned only if the rank has no token embeddings and the range contains several calls of the same graph.
     """
     modules = _outermost(_modules(rank_trace, _DENOISER))
     if len(modules):

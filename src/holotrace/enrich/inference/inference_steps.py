@@ -54,7 +54,7 @@ class InferenceSteps(NamedTuple):
         token_count, prefill_token_count, decode_token_count        int64  new tokens; null if unknown
         padded_token_count    int64   tokens computed, padding included; null if equal to token_count or unknown
         attention_pair_count  int64   number of query-key pairs that causal attention computes in one head of one layer;
-                                      null unless it follows from token counts in the step's name
+                                      null unless the token counts in the step's name determine it
         start_ns, end_ns      int64   the range on the host
         until_ns              int64   work that the host launches from start_ns until this time belongs to the step
 

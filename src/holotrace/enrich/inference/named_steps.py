@@ -39,7 +39,7 @@ class NamedSteps(NamedTuple):
     """The steps marked by the names of ranges.
 
     steps      sorted by start
-    holders    ranges around several steps without names, such as all denoising steps of an image; sorted by start
+    holders    ranges that contain several unnamed steps, such as all denoising steps of an image; sorted by start
     unreadable names that begin like the step names of an engine, but match no rule
     """
 

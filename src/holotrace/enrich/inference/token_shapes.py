@@ -60,7 +60,7 @@ def _embeddings(rank_trace: RankTrace) -> pl.DataFrame:
 
 
 def _embedding(dims: str | None) -> tuple[int, int | None, int] | None:
-    """Return the table's size, and the batch size and length of the indices; None if the indices cannot be tokens."""
+    """Return the table's element count, and the indices' batch size and length; None if they cannot be tokens."""
     shapes = _shapes(dims)
     if len(shapes) < 2 or len(shapes[0]) != 2:  # noqa: PLR2004 -- a table has rows and columns
         return None
@@ -81,7 +81,7 @@ def _attentions(rank_trace: RankTrace) -> pl.DataFrame:
 
 
 def _calls(rank_trace: RankTrace, pattern: str, inputs: Sequence[str]) -> pl.DataFrame:
-    """Return the calls of matching operators, including those that graphs replay, and their inputs as text."""
+    """Return the calls of matching operators, with inputs as text; calls that graphs replay are included."""
     names = names_matching(rank_trace, pattern)
     if names.is_empty() and not may_graft(rank_trace):
         return pl.DataFrame(schema={"start_ns": pl.Int64, "track_id": pl.UInt32, **dict.fromkeys(inputs, pl.String)})

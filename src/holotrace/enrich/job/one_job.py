@@ -294,7 +294,7 @@ def _time_text(time_ns: int) -> str:
 
 
 def _unreadable(skipped: Iterable[SkippedFile]) -> list[str]:
-    """Name the files of the job that cannot be read."""
+    """Return a list with one sentence that names the unreadable files; an empty list if there are none."""
     files = [file for file in skipped if file.is_unreadable]
     if not files:
         return []

@@ -124,7 +124,7 @@ def _thread(graph: EventGraph, table: pl.DataFrame) -> pl.Series:
 
 
 def _cut_at_functions(table: pl.DataFrame, functions: pl.DataFrame) -> pl.DataFrame:
-    """Cut gaps between events at each start and end of a Python function on the thread, so each part has one name."""
+    """Split gaps between events wherever a Python function of the thread starts or ends, so each part gets one name."""
     cuts = [np.empty(0, np.int64)]
     first, last = (np.zeros(len(table), np.int64) for _ in range(2))
     start, end = (table[name].to_numpy() for name in ("start_ns", "end_ns"))

@@ -105,7 +105,7 @@ def joints(calls: pl.DataFrame) -> pl.DataFrame:
 
 
 def joined_calls(calls: pl.DataFrame, joints: pl.DataFrame, first: int) -> pl.DataFrame:
-    """Add the joint of each call: the point where all ranks had arrived.
+    """Add the joint of each call: the graph node for the moment when all ranks had arrived.
 
     For a call that ended before all ranks had arrived, also add the last arrival before the end of the call.
     """

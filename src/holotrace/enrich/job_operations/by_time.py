@@ -19,8 +19,7 @@ def by_time(operations: pl.DataFrame) -> Dependencies:
                        communications ended between the end of that computation and the start of this communication,
                        it also starts after the last of these
 
-    In a communication, each rank waits for the last rank to enter. Only a rank that left before the last rank entered
-    did not wait.
+    In a communication, each rank waits until the last rank enters, unless it left before that.
 
     Args:
         operations: the result of `operations_table`, with the row number (`row`, uint32) and the instance of each

@@ -27,7 +27,7 @@ def is_operations_file(path: str) -> bool:
 
 
 def read_operations(path: Address) -> pl.DataFrame:
-    """Read a table of operations, which `holotrace.straggler_cost` accepts.
+    """Read a table of operations that can be passed to `holotrace.straggler_cost`.
 
     Args:
         path: a Parquet, CSV, Arrow or line-delimited JSON file, local or remote. The file has the columns listed below,

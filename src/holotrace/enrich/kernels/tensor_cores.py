@@ -80,7 +80,7 @@ _NO_PRODUCTS = (
     r"batch_?norm|bn_(fw|bw)|nchwTo|nhwcTo|add_tensor|TensorOpWith|lookup|hash|compare|clamp|abs_|exp_|pow_|sqrt|"
     r"barrier|signal|prepare|initiali[sz]e|init_|layout|swizzle|pack_|unpack|shuffle|delay|sleep|increment|advance_step"
 )
-"""Words that show that a function multiplies no matrices, unless its name also contains one of `_PRODUCTS`."""
+"""A name with one of these words belongs to a function without matrix products, unless `_PRODUCTS` matches it, too."""
 
 RULES: tuple[Rule, ...] = (
     Rule(r"^(void )?nccl|nccl(Dev)?Kernel", "ordinary", "NCCL and RCCL only move and add data"),

@@ -28,8 +28,8 @@ class Arguments:
     recorded   `flops` and `bytes` of a generated kernel, as the compiler recorded them
     sums       sums over the requests of an inference step: `c_sqsk`, …
     related    other operators that the rule reads; see `Rule.reads`
-    product_count  number of tensor-core kernels that this call itself launched; None if it is unknown, or if the
-                   call's rule does not read the forward operator
+    product_count  number of tensor-core kernels that this call itself launched, if it is known and the call's rule
+                   reads the forward operator; otherwise None
     """
 
     operator: str

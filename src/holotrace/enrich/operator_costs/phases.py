@@ -31,7 +31,8 @@ def phases(rank_trace: RankTrace, rows: pl.Series) -> pl.Series:
     Activation checkpointing repeats the forward pass inside the backward pass. In the trace, the operators of this
     repeated forward pass are inside a backward operator and have a sequence number, but no `forward_thread_id`. With
     `create_graph=True`, operators that compute gradients also have a sequence number, but no `forward_thread_id`.
-    Therefore, an operator counts as recomputation only if a call outside the backward pass has the same name and shapes.
+    Therefore, an operator counts as recomputation only if a call outside the backward pass has the same name and
+    shapes.
 
     Autograd does not record a compiled backward pass. An operator in a compiled backward pass counts as recomputation
     if a forward call has the same name, shapes and strides. Matrix multiplications that compute gradients have one

@@ -138,7 +138,7 @@ def _module_calls(rank_trace: RankTrace, columns: list[str]) -> pl.DataFrame:
 
 
 def _taken_from_parent(ranges: pl.DataFrame, parent: _Rows, is_overlapping: npt.NDArray[np.bool_]) -> _Rows:
-    """Return the time (ns) of each range that is subtracted from its parent's self time.
+    """Return, for each range, the time (ns) to subtract from its parent's self time.
 
     If a range overlaps earlier siblings, the overlap is left out, because it is already subtracted for those siblings.
     """

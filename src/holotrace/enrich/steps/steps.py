@@ -18,8 +18,8 @@ from holotrace.store.derived import derived
 from holotrace.store.trace import RankTrace
 
 _STEP_KINDS = (EventKind.CPU_OP, EventKind.USER_ANNOTATION)
-"""The kinds of events that record steps on the host. On the device, the profiler repeats each step with later
-times (GPU_USER_ANNOTATION); these events are ignored.
+"""The kinds of events that record steps on the host. The profiler also writes a GPU_USER_ANNOTATION event for each
+step, with the later times at which the device runs the step's work; these events are ignored.
 """
 
 _ENOUGH_WORK = 0.8

@@ -128,7 +128,7 @@ class PluginAttribution(Attribution):
         return pl.when(weight.sum() > 0).then((value.fill_null(0) * weight).sum() / weight.sum()).otherwise(0.0)
 
     def kernels_on_tensor_cores(self, rank_trace: RankTrace, kernels: pl.DataFrame) -> pl.DataFrame:
-        """Return the kernels that operators launched: the plugin computed its tensor-core share from these alone."""
+        """Return the kernels that operators launched; the plugin ignored all others when it computed its tensor-core share."""
         counted = self.host_nodes(rank_trace).filter("is_counted")["node"].cast(pl.Int64)
         owners = self.device_owner(rank_trace).filter(pl.col("operator").is_in(counted.implode()))
         return owners.select("event_index").join(kernels, on="event_index")
@@ -187,7 +187,7 @@ class PluginAttribution(Attribution):
         return 0
 
     def waiting_of_steps(self, counts: pl.Expr) -> pl.Expr:
-        """Leave the values of steps without collectives null instead of replacing them with 0."""
+        """Return the values unchanged: for steps without collectives, they stay null and do not become 0."""
         return counts
 
     def steps_in_means(self, per_step: pl.DataFrame) -> pl.DataFrame:

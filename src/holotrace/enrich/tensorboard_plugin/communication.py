@@ -51,7 +51,7 @@ def communication_kernels(rank_trace: RankTrace) -> pl.DataFrame:
     """Return the kernels with the external id of a communication event.
 
     Returns:
-        In the order of `plugin_events`: event_index uint32, start_ns and end_ns int64, external_id int64 or null.
+        event_index uint32, start_ns and end_ns int64, external_id int64 or null; rows in the order of `plugin_events`.
     """
     ids = communication_events(rank_trace)["external_id"].unique()
     kernels = plugin_events(rank_trace).filter(pl.col("type") == PluginType.KERNEL).select(_COLUMNS)

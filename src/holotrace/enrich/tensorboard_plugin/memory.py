@@ -86,7 +86,7 @@ def visited_nodes(nodes: pl.DataFrame, events: pl.DataFrame, is_in_window: pl.Se
 
 
 def _trees(rank_trace: RankTrace, events: pl.DataFrame) -> npt.NDArray[np.int32]:
-    """Return, for each event, the tree of the thread with the number of the event's thread; -1 if there is none."""
+    """Return, for each event, the first tree of a thread that has the event's thread id; -1 if no tree fits."""
     threads = plugin_trees(rank_trace).select("thread", "tree").unique("thread", keep="first")
     numbers = rank_trace.table("tracks", ["thread_id"])["thread_id"].gather(events["track_id"]).alias("thread")
     trees = numbers.to_frame().join(threads, on="thread", how="left", maintain_order="left")["tree"]

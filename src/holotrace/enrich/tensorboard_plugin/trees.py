@@ -233,7 +233,7 @@ def _with_ends_of_roots(rows: pl.DataFrame) -> pl.DataFrame:
     parent, is_root = rows["parent"].to_numpy(), rows["event_index"].is_null().to_numpy()
     top = np.flatnonzero((parent >= 0) & is_root[parent])
     start_ns, end_ns = (rows[column].fill_null(0).to_numpy().copy() for column in ("start_ns", "end_ns"))
-    start_ns[parent[top[::-1]]] = start_ns[top[::-1]]  # in reverse, so that the first child is written last
+    start_ns[parent[top[::-1]]] = start_ns[top[::-1]]  # in reverse, so that the first child's value is kept
     end_ns[parent[top]] = end_ns[top]
     return rows.with_columns(
         pl.Series("start_ns", start_ns),

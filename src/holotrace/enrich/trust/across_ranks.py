@@ -15,8 +15,8 @@ from holotrace.enrich.trust.start_up import TIMES_MEDIAN
 from holotrace.units import duration_text, percent_text
 
 LARGEST_END_DIFFERENCE = 0.1
-"""Ranks leave a collective at nearly the same time. If the ends differ by more than this fraction of the longest
-duration, the calls belong to different collectives, or the clocks differ.
+"""Ranks leave a collective at nearly the same time. If the ends of the ranks' calls differ by more than
+this fraction of the longest duration, the calls belong to different collectives, or the clocks differ.
 """
 
 LEAST_CLOCK_DIFFERENCE_NS = 1_000_000

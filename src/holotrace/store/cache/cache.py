@@ -169,7 +169,7 @@ class Cache:
                 logger.warning("the cache %s cannot be written: %s", self.shared, error)
 
     def add(self, source: Location, read: Callable[[Path], Reading]) -> Entry:
-        """Call `read` to write the tables of `source` into a folder, which then becomes an entry.
+        """Call `read` with a folder, into which it writes the tables of `source`; make this folder an entry.
 
         If the call is interrupted, it leaves no files behind. The files are not synced to disk: if a power cut damages
         them, their checksums no longer match, and the trace is read again.

@@ -37,7 +37,7 @@ _ERRORS = (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError)
 
 
 def parquet_name(table: str, column: str) -> str:
-    """Return the name of a column in the file of a table."""
+    """Return the name that a table's column has in the table's Parquet file."""
     return _NAMES.get((table, column), column)
 
 

@@ -41,13 +41,13 @@ _Plant = Callable[[str, JobOptions, random.Random], Pair]
 
 
 def drawn_pair(rule: str, seed: int) -> Pair:
-    """Draw a pair of jobs: one with the mistake that a rule describes, and the same job without it."""
+    """Return a random job with the mistake that a rule describes, and the same job without this mistake."""
     dice = random.Random(f"{rule} {seed}")
     return _PAIRS[rule](rule, replace(_drawn_job(dice), seed=seed), dice)
 
 
 def drawn_healthy(seed: int) -> JobOptions:
-    """Draw a job without mistakes."""
+    """Return a random job without mistakes."""
     dice = random.Random(f"healthy {seed}")
     return replace(dice.choice(_HEALTHY)(_drawn_job(dice), dice), seed=seed)
 

@@ -106,7 +106,7 @@ class DelayCosts:
         return spent
 
     def _synchronised(self, call: PlannedCall) -> int:
-        """Return when all members of a call were last synchronised before the first one started it, or 0 if never."""
+        """Return when a call's members were last synchronised before any of them started the call; 0 if never."""
         first_ns = self._first_start(call.key)
         arrivals = self._arrivals[frozenset(call.members)]
         place = int(np.searchsorted(arrivals, first_ns, side="right"))

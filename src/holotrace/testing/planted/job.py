@@ -80,7 +80,7 @@ class PlantedJob:
 
     @cached_property
     def delay_costs(self) -> Counter[tuple[int, Activity]]:
-        """How long all ranks together wait because of each activity of each rank, in nanoseconds."""
+        """For each activity of each rank, how long all ranks together wait because of it, in nanoseconds."""
         calls = [call for rank_course in self._ranks for call in rank_course.calls]
         return DelayCosts(self._course, calls, self.times).total()
 

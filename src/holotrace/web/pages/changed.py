@@ -10,7 +10,7 @@ from holotrace.units import counted, duration_text
 from holotrace.web.pages.headline import Headline
 
 MOST_NAMED = 2
-"""Maximum number of operators that the sentence names."""
+"""Maximum number of operators that the sentence returned by `changed` names."""
 
 _WORTH_NAMING = 0.1
 """The sentence names an operator only if the absolute change of the operator's time is at least this fraction of the

@@ -19,7 +19,7 @@ from holotrace.web.parts.timeline_link import AtEvent, AtSpan, timeline_link
 from holotrace.web.session.selection import Selection
 
 FINDING = "finding"
-"""The option in the address that names the unfolded finding; `assets/shell/findings.js` sets this option."""
+"""The option in the address whose value is the unfolded finding; `assets/shell/findings.js` sets this option."""
 
 MOST_RANKS = 8
 """Maximum number of ranks listed for a finding, the costliest first."""

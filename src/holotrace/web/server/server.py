@@ -1,4 +1,4 @@
-"""The server of `holotrace serve`: waitress in one process, protected by a guard."""
+"""The server of `holotrace serve`: waitress in one process; `Guard` protects it from other sites and users."""
 
 from __future__ import annotations
 

@@ -57,7 +57,7 @@ def _body() -> object:
 
 
 def _fit(sent: object, wanted: list[dict[str, str]]) -> bool:
-    """Return whether the sent values belong to the properties that a callback expects, in the same order."""
+    """Return whether a request sends one valid value for each property that a callback expects, in that order."""
     return isinstance(sent, list) and len(sent) == len(wanted) and all(map(_fits, sent, wanted))
 
 

@@ -92,7 +92,7 @@ def path_answer(index: TimelineIndex, overlay: PathOverlay, window: Window) -> d
 
 
 def _places(index: TimelineIndex, graph: PathGraph) -> _Numbers:
-    """Return the position of each activity in the index.
+    """Return, for each activity of the graph, its position in the timeline index.
 
     The last value is `NOWHERE`, for segments without an activity.
     """

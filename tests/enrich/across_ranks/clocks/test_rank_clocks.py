@@ -41,7 +41,7 @@ def test_offset_and_drift_are_added_in_whole_nanoseconds() -> None:
 
 
 def test_a_clock_that_jumped_has_a_line_before_and_one_after() -> None:
-    """Times up to the end of the first row's validity use that row; later times use the second row."""
+    """The first row corrects times up to the end of its validity; the second row corrects all later times."""
     table = per_host(
         row("b", 100, valid_from_ns=NOW, valid_to_ns=NOW + 10),
         row("b", 900, valid_from_ns=NOW + 20, valid_to_ns=NOW + 30),

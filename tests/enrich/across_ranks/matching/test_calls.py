@@ -78,7 +78,7 @@ def test_the_facts_name_the_host_and_all_groups() -> None:
 
 
 def test_content_contains_the_size_only_where_all_ranks_must_agree_on_it() -> None:
-    """All-reduces and all-gathers of two sizes have two values of `content`; all-to-alls of two sizes have one."""
+    """For calls of two sizes, all-reduce and all-gather have two values of `content`, but all-to-all has one."""
     builder = TraceBuilder()
     for collective in ("allreduce", "_allgather_base", "all_to_allv"):
         for elements in (8, 16):

@@ -64,7 +64,10 @@ def test_a_send_without_a_receive_stays_unmatched() -> None:
 @pytest.mark.parametrize("missing", range(4))
 @pytest.mark.parametrize("at", [0, 1])
 def test_times_show_which_call_of_a_step_is_missing(missing, at) -> None:
-    """One of four microbatches lacks its send or receive; the others match, because receives end soon after sends."""
+    """One of four microbatches lacks its send or receive; the calls of the other three are matched by their times.
+
+    Each receive ends soon after its send.
+    """
     sends = [_send(1, 1_000 * number, event_index=number) for number in range(4)]
     begun_early = [(1_000 * number - 900, 1_000 * number + 10) for number in range(4)]
     receives = [{**_receive(0, event_index=number), "times": times} for number, times in enumerate(begun_early)]

@@ -14,7 +14,7 @@ TOKENISE = "data.py(9): tokenise"
 
 
 def causes_of(*functions: str) -> list[tuple[str, str]]:
-    """Return the cause of each Python function and the name of this cause; each function calls the next one."""
+    """Return (cause, name of the cause) for each of these Python functions, each of which calls the next one."""
     trace = TraceBuilder().operator("aten::add", start_us=900, duration_us=1)
     for depth, name in enumerate(functions):
         trace.python(name, start_us=10 + depth, duration_us=100 - 2 * depth)

@@ -68,7 +68,7 @@ GEMM, REDUCE = pl.col("name") == "gemm", pl.col("name").str.contains("AllReduce"
     ids=["scale", "remove", "replace", "scale transfer", "replace transfer", "link", "peers", "both"],
 )
 def test_predictions_equal_the_job_made_again(changes: list[JobChange], made_again: Trace) -> None:
-    """The predicted step is as long as the step of a job that is built with the change.
+    """The predicted step time equals the step time of a job that is built with the change from the start.
 
     In the job without the change, rank 0 computes for 20 µs and rank 1 for 50 µs.
     """

@@ -51,7 +51,7 @@ SCALED = (
 
 @pytest.mark.parametrize(("operator", "inputs", "moved"), SCALED)
 def test_products_of_8_bits(operator, inputs, moved) -> None:
-    """A product costs 2·M·N·K in any order of inputs; factors, scales, bias and a 16-bit result are moved once."""
+    """In any order of inputs, a product needs 2·M·N·K FLOPs and moves factors, scales, bias and 16-bit result once."""
     cost = call(operator, *inputs)
     assert (cost.flops, cost.dense_flops, cost.bytes, cost.work, cost.reason) == (FLOPS, FLOPS, moved, "matrix", "")
 
@@ -104,7 +104,7 @@ MOVED = 2 * (M * K + N * K + M * N)
     ("operator", "inputs"),
     [
         ("_Linear", (WEIGHT, TOKENS, BIAS, None)),
-        ("_Linear", (WEIGHT, ([N, K], BYTE), TOKENS, BIAS, None)),  # version 1, with a copy of the weight in 8 bits
+        ("_Linear", (WEIGHT, ([N, K], BYTE), TOKENS, BIAS, None)),  # in version 1, an 8-bit copy follows the weight
         ("_LayerNormLinear", (TOKENS, ([K], BF16), ([K], BF16), WEIGHT, None, BIAS)),
         ("_LayerNormLinear", (TOKENS, ([K], BF16), None, WEIGHT, ([N, K], BF16), BIAS)),
     ],
@@ -149,7 +149,7 @@ FP8_KERNEL = "nvjet_qqtst_128x128_128x6_1x2_h_bz_coopA_TNT"
 
 
 def test_gradients_of_a_layer_have_the_shapes_of_its_forward_call() -> None:
-    """Two tensor-core kernels compute the gradients of tokens and weights; a single kernel computes one of them."""
+    """Two tensor-core kernels compute the gradients of tokens and weights; a single one computes only one gradient."""
     matrices, result = 2 * (M * K + N * K), 2 * M * N
     both = gradients("_Linear", LINEAR, [FP8_KERNEL, "vectorized_cast", FP8_KERNEL])
     assert both == (2 * FLOPS, result + 2 * matrices, "float8", "backward", "")

@@ -1,8 +1,8 @@
 """HTA's configuration: which event args become columns of `analyzer.t.get_trace(rank)`.
 
-A configuration changes only these frames. Analyses do not depend on it, because the reader keeps every arg. The
-options of HTA's parsers (back end, memory, skipped events) are accepted but have no effect, because there is only one
-parser.
+A configuration changes only the frames that `get_trace` returns. Analyses do not depend on it, because the reader keeps
+every arg. The options of HTA's parsers (back end, memory, skipped events) are accepted but have no effect, because
+there is only one parser.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ _EMPTY: dict[ValueType, Any] = {ValueType.Int: 0, ValueType.Float: 0.0, ValueTyp
 
 
 class ParserBackend(str, Enum):
-    """The names of HTA's parsers, which all select the same parser here."""
+    """The names of HTA's parsers; holotrace-hta uses the same parser for each name."""
 
     JSON = "json"
     IJSON = "ijson"

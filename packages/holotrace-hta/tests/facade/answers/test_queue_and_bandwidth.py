@@ -183,7 +183,7 @@ def test_the_frame_of_bandwidths(small) -> None:
 
 
 def test_summaries_have_htas_shape(small) -> None:
-    """Summaries have HTA's index and two levels of columns, and do not change the given frames."""
+    """Summaries have the index and the two levels of columns of HTA's; the given time series stay unchanged."""
     series = small.get_queue_length_time_series()
     columns = [list(frame.columns) for frame in series.values()]
     summary = small.get_queue_length_summary()

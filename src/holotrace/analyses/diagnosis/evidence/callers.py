@@ -1,4 +1,4 @@
-"""Find the user's function through which the training code reaches an event, even if a helper contains the event."""
+"""Find the user's function that the training code called and that, directly or through helpers, led to an event."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ NAMELESS = r": <(listcomp|genexpr|dictcomp|setcomp|lambda)>$"
 
 
 def called_by_training(evidence: RankEvidence, events: pl.Series, training: Iterable[str]) -> pl.Series:
-    """Return, for each event, the user's function through which a training function reaches the event.
+    """Return, for each event, the user's function that a training function called and that led to the event.
 
     Of the user's functions around the event, this is the outermost one that neither is a training function nor calls
     one. It is null if there is no such function, because a training function contains the event directly.

@@ -1,4 +1,4 @@
-"""The device work of the steady steps: the operator behind each kernel or copy, and the least time that it needs."""
+"""The device work of the steady steps: each kernel or copy, its operator, and the least time that the work needs."""
 
 from __future__ import annotations
 
@@ -96,8 +96,9 @@ def floor_at(precision: str, device: Device) -> pl.Expr:
 def attainable_products(device: Device | None) -> pl.Expr:
     """Return the share of the peak rate that matrix products can reach in each row's precision.
 
-    The share is at most `ATTAINABLE_PRODUCTS`. For example, AMD measures 54 % for bfloat16 on an MI300X, at the clock
-    rate that it sustains under load; see `holotrace.enrich.device.peaks`.
+    This is the share that the vendor measured; if it is unknown or larger than `ATTAINABLE_PRODUCTS`, this limit is
+    returned instead. For example, AMD measures 54 % for bfloat16 on an MI300X, at the clock rate that it sustains under
+    load; see `holotrace.enrich.device.peaks`.
     """
     rates = dict(device.matrix_tflops) if device is not None else {}
     measured = dict(device.attainable_tflops) if device is not None else {}

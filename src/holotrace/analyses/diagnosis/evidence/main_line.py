@@ -21,9 +21,9 @@ def main_line(evidence: RankEvidence, pieces: pl.DataFrame, *, in_loop: bool = F
     functions that it calls.
     None if no function takes that long, if there are no training functions, or if Python functions were not recorded.
 
-    Training functions are the user's functions that take nearly all of a step. If no function does so and `in_loop` is
-    set, the user's functions that contain a whole step count as training functions, such as a training loop that began
-    before the recording.
+    Training functions are the user's functions that take nearly all of a step. If there are none and `in_loop` is set,
+    the user's functions that contain a whole step are used instead, such as a training loop that began before the
+    recording.
     """
     training = _training_functions(evidence) or (_functions_around(evidence) if in_loop else [])
     if not training:

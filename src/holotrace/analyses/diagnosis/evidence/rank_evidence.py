@@ -80,7 +80,7 @@ class RankEvidence:
 
     @cached_property
     def is_unread(self) -> bool:
-        """Whether the file contains device work that cannot be read.
+        """Whether the file may contain device work that holotrace cannot read.
 
         Such a file contains PyTorch's operators, but was written by a program other than PyTorch's profiler.
         """

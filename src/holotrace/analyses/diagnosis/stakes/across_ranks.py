@@ -97,10 +97,10 @@ def _replays_of_step(
 def _findings(result: Diagnosis, replays: Mapping[int, Sequence[_Replay]]) -> pl.DataFrame:
     """Return the findings with the new stakes, the costliest first.
 
-    Replays of all ranks lower the stakes of late ranks, but not the stakes of other findings, which stay upper bounds.
-    If late ranks were sorted by their new stakes, they would come too far down the list. A late rank is therefore
-    sorted by its former stake or by twice its new stake, whichever is smaller. (If the new stake exceeds the former,
-    the rank is sorted by its new stake.)
+    Only late ranks get a new stake, which is usually lower than their former one. The stakes of all other findings stay
+    upper bounds. If late ranks were sorted by their new stakes, they would come too far down the list. A late rank is
+    therefore sorted by its former stake or by twice its new stake, whichever is smaller. (If the new stake exceeds the
+    former, the rank is sorted by its new stake.)
 
     If the job is hardly faster without a rank's delay, the delay is considered random, and the finding is left out.
     If the line of code that delays the rank is known, the finding is kept, with its former stake: the job may be hardly

@@ -25,7 +25,7 @@ def may_apply(rule: Rule, case: Case) -> bool:
 
 
 def upheld(evidence: RankEvidence, found: Sequence[tuple[Rule, Case]]) -> list[tuple[Rule, Case, float | None]]:
-    """Return the cases that no replay refutes, each with its saving in the mean step.
+    """Return the cases that no replay refutes, each with its rule and its saving in the mean step.
 
     The saving is None if the case was not replayed. It is also None if the case is certain, but its replay saves less
     time than the case claims; such a replay is ignored.

@@ -1,1 +1,1 @@
-"""Compares the clocks of hosts by the calls that their ranks share."""
+"""Compares the clocks of hosts, using calls in which ranks of several hosts take part."""

@@ -1,8 +1,8 @@
 """Finds the `c10d::` operators that request communication on the host, with their times and peers.
 
 gloo's worker threads pick up collectives in the order of the requests, but some time later. Collectives on different
-threads may therefore start in a different order than they were requested. The annotation of a send or receive begins
-inside its operator and ends after it.
+threads may therefore start in an order that differs from the order of the requests. The annotation of a send or receive
+begins inside its operator and ends after it.
 """
 
 from __future__ import annotations

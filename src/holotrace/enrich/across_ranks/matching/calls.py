@@ -162,7 +162,8 @@ def _of_rank(rank_trace: RankTrace, annotation: str | None) -> OfRank:
 def _with_batches(rank_trace: RankTrace) -> pl.DataFrame:
     """Return the calls of a rank, with the partners of each batch of sends and receives.
 
-    If no other event describes a batch, its `described_index` is its first send or receive.
+    `described_index` is the event that describes a call. If a batch has no such event, it is the batch's first send or
+    receive.
     """
     rows = communication(rank_trace)
     known = rows.hstack(batches(rank_trace, rows))

@@ -42,8 +42,8 @@ jitter of another group of at most the same size, plus `_JITTER_NS`. This is che
 calls per rank."""
 
 _FEWEST_UNCLEAR = 4
-"""If the transfer times vary less in smaller groups, but not far less, it is unclear whether the larger group or the
-smaller groups made the calls. This is checked only for groups with at least 4 calls per rank."""
+"""If a smaller group has less jitter, but not so much less that the larger group is too wide, it is unclear which of
+the two groups made the calls. This is checked only for groups with at least 4 calls per rank."""
 
 _MEMBER_SHARE = 0.75
 """At least this fraction of the ranks of a group must have made calls with the signature."""
@@ -84,7 +84,9 @@ def inferred_groups(rows: pl.DataFrame, candidates: pl.DataFrame) -> Inferred:
 
 
 def _largest(fitting: pl.DataFrame) -> pl.DataFrame:
-    """Return the largest groups that fit and are not too wide: rank, signature, group and is_ambiguous.
+    """For each rank and signature, choose the largest groups that fit and are not too wide.
+
+    Return `rank`, the signature, `group` and `is_ambiguous`.
 
     A group is too wide if, for each of its ranks, another group with this rank is not larger and fits clearly better. A
     group fits clearly better if its calls end far closer together, or if their transfer times vary far less.

@@ -106,8 +106,8 @@ def _one_missing(rows: pl.DataFrame) -> pl.DataFrame:
 
     A receive usually ends soon after both itself and its send have begun, so long lags indicate wrong pairs. For each
     possible position of the missing call, `_lag` is summed over the resulting pairs. A position is likely if its
-    sum is at most four times the smallest sum plus 20 µs. If several positions are likely, a call is matched only if it
-    has the same counterpart for all of them.
+    sum of lags is at most four times the smallest sum plus 20 µs. If several positions are likely, a call is matched
+    only if it has the same counterpart for all of them.
 
     Returns:
         row and instance.
@@ -145,12 +145,12 @@ def _lag(shift: int) -> pl.Expr:
 def _clear_shifts(lags: pl.DataFrame, keys: Sequence[str]) -> pl.DataFrame:
     """Drop ambiguous calls; add `shift` to the others: call k matches call k + `shift` of the other rank.
 
-    `shift` is 0 before the missing call and 1 after it. A call is ambiguous if the missing call is likely both at a
-    position before this call and at a position after it.
+    `shift` is 0 before the missing call and 1 after it. A call is ambiguous if, according to the lags, the
+    missing call may come either before it or after it.
     """
     before = pl.col("lag_0").cum_sum().over(keys) - pl.col("lag_0")
     after = pl.col("lag_1").cum_sum(reverse=True).over(keys)
-    total = before + after  # sum of the lags if the missing call comes right before this call
+    total = before + after  # sum of all lags if the missing call belongs right before this call
     at_end = pl.col("lag_0").sum().over(keys)
     costs = lags.with_columns(total.alias("total"), at_end.alias("at_end"), pl.len().over(keys).alias("size"))
     least = pl.min_horizontal(pl.col("total").min().over(keys), "at_end")

@@ -84,7 +84,7 @@ def _even(rows: pl.DataFrame, keys: Sequence[str]) -> pl.DataFrame:
 
 
 def _between(rows: pl.DataFrame, pairs: pl.DataFrame) -> pl.DataFrame:
-    """Also match, as `_even` does, the calls between two successive operations in which all ranks take part."""
+    """Return `pairs`, and the pairs that `_even` finds between two successive operations of all ranks."""
     known = pairs
     for _ in range(2):  # the matches from the first pass split the gaps into shorter gaps for the second pass
         rest = without(_with_gaps(rows, known), known)
@@ -95,7 +95,7 @@ def _between(rows: pl.DataFrame, pairs: pl.DataFrame) -> pl.DataFrame:
 
 
 def _with_gaps(rows: pl.DataFrame, pairs: pl.DataFrame) -> pl.DataFrame:
-    """Add `gap`: the latest operation, at or before this call, in which all ranks of the group take part."""
+    """Add `gap`: the number of the group's last operation up to this call in which all of its ranks take part."""
     numbered = _with_instances(rows, pairs)
     ranks = pl.col("rank").n_unique().over("group", "window")
     is_shared_by_all = pl.col("instance").is_not_null() & (pl.len().over("group", "instance") == ranks)
@@ -108,7 +108,7 @@ def _with_instances(rows: pl.DataFrame, pairs: pl.DataFrame) -> pl.DataFrame:
 
 
 def _without_impossible(rows: pl.DataFrame, offsets: pl.DataFrame) -> pl.DataFrame:
-    """Drop impossible operations and those that share their step and signature; return row and instance.
+    """Drop each operation that has the step and signature of an impossible operation; return row and instance.
 
     `_has_jump` defines an impossible operation. In a group whose ranks run on several hosts, impossible operations are
     kept if a clock seems to jump, because the jump explains them.

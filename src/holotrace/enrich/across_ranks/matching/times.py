@@ -45,7 +45,7 @@ def by_time(rows: pl.DataFrame, known: pl.DataFrame, offsets: pl.DataFrame, alik
 
 
 def _attached(rows: pl.DataFrame, present: pl.DataFrame) -> pl.DataFrame:
-    """Return row and instance of the calls that match an operation in `present`; see `by_time`."""
+    """Match calls to the operations in `present`, as in `by_time`; return row and instance of the matched calls."""
     spans = operations(present).join(present.unique("instance").select("instance", "class"), on="instance")
     free = _nearest(rows, spans).join(present, on=["instance", "rank"], how="anti")
     best = free.sort("distance_ns", "row").unique(["instance", "rank"], keep="first", maintain_order=True)

@@ -60,7 +60,7 @@ class DelayCosts(EqualByContent):
                                clocks are inexact
         wait_count     int64   number of operations in which a rank waited directly for this cause, over all steps and
                                waiting ranks
-        first_instance int64   the first of these operations; null if no rank waited directly for this cause
+        first_instance int64   the first operation counted in wait_count; null if no rank waited directly for this cause
         first_ns       int64   start of `first_instance` on cause_rank, by the clock of cause_rank
 
     waits  one row per call that waited: instance, rank, step, wait_ns (0 outside the chosen steps), and passed_on_ns,

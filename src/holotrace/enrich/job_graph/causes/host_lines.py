@@ -17,9 +17,9 @@ NO_CALL = -1
 _MOST_OPEN = 16
 """For each stretch of time, consider at most this many calls: the last ones that started before the stretch ended."""
 _LATE_END_NS = 100_000
-"""If a thread waits for a call during a stretch of time, the call ends at most this much later than the stretch.
+"""A thread waits for a call during a stretch of time only if the call ends at most this long after the stretch.
 
-The difference is also at most `_LATE_END` times the length of the stretch. If the innermost range is Python code,
+The difference must also be at most `_LATE_END` times the length of the stretch. If the innermost range is Python code,
 the same two limits apply to how much earlier than the stretch the call ends. Neither limit applies if the name of the
 innermost range shows that the thread waits."""
 _LATE_END = 0.1
@@ -94,10 +94,10 @@ def thread_runs(known: HostRanges, track_id: int, calls: pl.DataFrame) -> Runs:
 
     A thread waits for a call during a stretch of time in either of two cases:
 
-    - The name of the innermost range, such as `<built-in method wait …>`, shows a wait.
-    - The name does not show what the thread does, and the call covers at least half of the stretch and does not end
-      much later than the stretch. If the innermost range is Python code, a call that ends much earlier than the
-      stretch does not count either.
+    - The name of the innermost range, such as `<built-in method wait …>`, shows that the thread waits.
+    - The name of the innermost range does not show what the thread does. In this case, the call must cover at least
+      half of the stretch and must not end much later than the stretch. If the innermost range is Python code, the call
+      must not end much earlier than the stretch either.
 
     Args:
         known: the host ranges of the rank.

@@ -33,7 +33,7 @@ def time_spent(
     """Return, for each call, how its rank spent the time since the ranks of the call last waited for each other.
 
     Args:
-        matched: the calls that several ranks share.
+        matched: the calls that are matched across ranks.
         calls: all calls.
         waits: the calls that waited or were waited for, from `holotrace.enrich.job_graph.causes.waits.waits_between`.
         histories: {rank: what the rank did before its calls}.

@@ -23,8 +23,8 @@ def waits_between(known: pl.DataFrame) -> pl.DataFrame:
     """Return all calls of the communications in which some rank waited.
 
     Args:
-        known: the calls that several ranks share: instance, rank, start_ns, wait_ns, transfer_basis and the columns of
-            `Clocks.aligned`; other columns are kept.
+        known: the calls that are matched across ranks, with the columns instance, rank, start_ns, wait_ns,
+            transfer_basis and those of `Clocks.aligned`; other columns are kept.
 
     Returns:
         The calls, sorted by met_ns, instance and rank, with these additional columns:
@@ -66,7 +66,7 @@ def explained(waits: pl.DataFrame, spent: pl.DataFrame) -> pl.DataFrame:
         error           int64  by how much `weight` may be too large or too small
         cause_rank      int32  null if unknown
         cause           int64  row of `JobCauses.table`, or an unknown cause: `NOT_TOGETHER`, `BY_CLOCKS` or
-                               `WITHOUT_COUNTERPART`; null for earlier waits
+                               `WITHOUT_COUNTERPART`; null if `upstream` is not null
     """
     waiting = waits.drop_nulls("wait")
     resolved = waiting.filter(~_is_unresolved())

@@ -77,8 +77,8 @@ def flash(arguments: Arguments, causal: int, window: int | None = None) -> Cost:
     """FlashAttention. FLOPs: 2·H·(d + dv)·(unmasked pairs). Bytes: as for `scaled_dot_product`.
 
     The mask is aligned at its end: the last query sees the last key. A causal mask over q queries and k keys leaves
-    q·(k - q/2) of the q·k pairs, which is half of them if q = k. With a sliding window of keys, pairs are counted
-    exactly.
+    q·(k - q/2) of the q·k pairs, which is half of them if q = k. With a sliding window of keys, the unmasked
+    pairs are counted exactly.
     """
     sizes = heads_last(arguments)
     each = 2 * sizes.query_heads * (sizes.width + sizes.value_width)
@@ -135,7 +135,7 @@ def joined_backward(  # noqa: PLR0913 -- positions of inputs
 
 
 def flash_3(arguments: Arguments) -> Cost:
-    """FlashAttention 3: as `paged` with a key-value cache, as `joined` with `cu_seqlens_q`, otherwise as `flash`."""
+    """FlashAttention 3: as `paged` if there is a key-value cache, as `joined` if `cu_seqlens_q` is given, else as `flash`."""
     if arguments.is_given(5):
         message = "no formula covers calls with a second query, which is multiplied by the values"
         raise UnknownCostError(message)
@@ -147,14 +147,14 @@ def flash_3(arguments: Arguments) -> Cost:
 
 
 def flash_3_backward(arguments: Arguments, ends: int, longest: int) -> Cost:
-    """FlashAttention 3: as `joined_backward` with `cu_seqlens_q`, otherwise as `flash_backward`."""
+    """FlashAttention 3: as `joined_backward` if `cu_seqlens_q` is given, otherwise as `flash_backward`."""
     if arguments.is_given(ends):
         return joined_backward(arguments, ends=ends, longest=longest, causal=16, window=17)
     return flash_backward(arguments, causal=16, window=17)
 
 
 def xformers_flash(arguments: Arguments) -> Cost:
-    """FlashAttention called by xFormers: as `joined` with `cu_seqlens_q`, otherwise as `flash`."""
+    """FlashAttention called by xFormers: as `joined` if `cu_seqlens_q` is given, otherwise as `flash`."""
     if arguments.is_given(3):
         return joined(arguments, ends=3, longest=6, causal=10, window=11, pages=(5, 14))
     return flash(arguments, causal=10, window=11)
@@ -214,14 +214,14 @@ def paged(arguments: Arguments, keys: int = 1) -> Cost:
 
 
 def flash_forward(arguments: Arguments) -> Cost:
-    """`aten::_flash_attention_forward`: as `flash` for inputs [batch, length, heads, width], otherwise as `joined`."""
+    """As `flash` if the inputs have 4 dimensions (batch, length, heads, width), otherwise as `joined`."""
     if len(arguments.shape(0)) == 3:  # noqa: PLR2004 -- joined sequences have no batch
         return joined(arguments, ends=3, longest=5, causal=8, window=11)
     return flash(arguments, causal=8, window=11)
 
 
 def flash_form_backward(arguments: Arguments) -> Cost:
-    """`aten::_flash_attention_backward`: as `flash_backward` for inputs of 4 dimensions, else as `joined_backward`."""
+    """As `flash_backward` if the inputs have 4 dimensions, otherwise as `joined_backward`."""
     if len(arguments.shape(1)) == 3:  # noqa: PLR2004 -- joined sequences have no batch
         return joined_backward(arguments, ends=6, longest=8, causal=11, window=15)
     return flash_backward(arguments, causal=11, window=15)
@@ -247,8 +247,8 @@ def _backward(
 def _twice_visible(arguments: Arguments, queries: int, keys: int, causal: int, window: int | None) -> int:
     """Return twice the number of query-key pairs that the mask leaves visible.
 
-    If there are as many queries as keys, a causal mask is assumed to hide half of the pairs. The result is doubled,
-    because half of an odd number is not a whole number.
+    If there are as many queries as keys, a causal mask is assumed to hide half of the pairs. With three queries and
+    three keys, this leaves 4.5 pairs; doubling the number makes it an integer.
     """
     left, right = (-1, -1) if window is None else (arguments.number(window, -1), arguments.number(window + 1, -1))
     right = 0 if _is_causal(arguments, causal) else right

@@ -16,7 +16,7 @@ FUSED = re.compile(
     r"(vllm|sglang)::(in|out)place_fused_experts|aiter::fused_moe_?|vllm::rocm_aiter_fused_moe"
     r"|vllm::(flashinfer_fused_moe_blockscale_fp8|fi_trtllm_fp8_per_tensor_moe)"
 )
-"""Operators that run inside a layer and take the tokens and the weights of both products as inputs."""
+"""Operators that run inside a layer; their inputs include the tokens and the weights of both matrix products."""
 
 _CHOOSES = re.compile(r"top_?k|sort", re.IGNORECASE)
 _INTEGERS = {"int8", "int16", "int32", "int64", "uint8", "uint16", "uint32"}
@@ -159,7 +159,7 @@ def routed_layer(arguments: Arguments) -> Cost:
 
 
 def weights_at(arguments: Arguments, first: int, second: int) -> Weights:
-    """Return the weights of both products, given the positions of these two inputs."""
+    """Return the weights of both products, which are the inputs at the positions `first` and `second`."""
     one, other = arguments.shape(first, 3), arguments.shape(second, 3)
     return Weights(one, other, arguments.type(first), arguments.element_bytes(first))
 
@@ -204,7 +204,7 @@ def _one_product(arguments: Arguments, weights: int, result: int, choices: tuple
 def _layer(hidden: int, weights: Weights) -> _Layer | None:
     """Return the sizes of one expert, for either order of the weights' dimensions.
 
-    None if the two weights have different numbers of experts, or if neither order matches the tokens' width `hidden`.
+    None if the two weights have different numbers of experts, or fit tokens of width `hidden` in neither order.
     """
     (one, *first), (other, *second) = weights.first, weights.second
     if one != other:
@@ -285,7 +285,7 @@ def _maps_experts(arguments: Arguments, index: int) -> bool:
 def _reaches_all(experts: int, chosen: int, tokens: int) -> bool:
     """Whether evenly spread tokens reach practically every expert.
 
-    This is so if the expected number of unused experts, E·(1 - k/E)^T, is below 1/2.
+    The result is True if the expected number of unused experts, E·(1 - k/E)^T, is below 1/2.
     """
     if chosen >= experts:
         return True

@@ -1,5 +1,5 @@
-// Loads the scripts for figures, for tables and for single pages when they are needed. `shell/scripts.py` writes their
-// addresses into the page; its docstring explains why the page does not load all of them at once.
+// Loads the scripts for figures, for tables and for single pages when they are needed. `shell/scripts.py` writes the
+// addresses of these scripts into the page; its docstring explains why the page does not load all scripts at once.
 
 import { fitted } from "./figure_names.js";
 import { dimPagesWithoutData } from "./navigation.js";

@@ -189,7 +189,7 @@ export class Timeline {
   }
 
   /**
-   * Call `use` with the parts that load after the first drawing; if they are not loaded yet, load them first.
+   * Call `use` with the parts of the page that are loaded only after the first drawing; load them now if necessary.
    * @param {(later: Later) => unknown} use
    */
   async withLater(use) {

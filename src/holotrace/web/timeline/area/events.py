@@ -44,7 +44,7 @@ def area_events(index: TimelineIndex, rows: Sequence[int], start: int, end: int)
 
 
 def _positions(wanted: _Numbers, place: _Numbers) -> _Numbers:
-    """Return the position of each wanted value in the sorted array `place`; `NO_PARENT` for missing values."""
+    """Return each wanted value's position in the sorted array `place`; `NO_PARENT` if `place` lacks the value."""
     if not len(place):
         return wanted
     at = np.searchsorted(place, wanted).clip(max=len(place) - 1)

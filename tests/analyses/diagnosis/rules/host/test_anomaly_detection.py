@@ -34,5 +34,5 @@ def test_the_stacks_of_operators_cost_their_time() -> None:
 
 
 def test_a_script_that_formats_stacks_itself_is_not_reported() -> None:
-    """A stack that is formatted outside operators comes from the script itself, for example for logging; nothing is reported."""
+    """If the script itself formats stacks outside operators, for example for logging, nothing is reported."""
     assert not cases_of(job(in_operator=False), "anomaly_detection")

@@ -15,7 +15,7 @@ TRACES = Path(__file__).parents[5] / "tests" / "reference" / "traces"
 
 
 def reducing_job(*, ranks: int, hidden: bool, members: int = 0) -> holotrace.Trace:
-    """Return three steps of 100 µs; each rank reduces gradients for 40 µs. If `hidden`, a kernel runs meanwhile.
+    """Return three steps of 100 µs; each rank reduces gradients for 40 µs. If `hidden`, a kernel runs in parallel.
 
     The process group has `members` ranks, or all ranks of the job if `members` is 0.
     """

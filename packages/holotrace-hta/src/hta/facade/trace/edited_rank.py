@@ -458,7 +458,7 @@ class _Rows:
         return bool((self._is_known & is_as_recorded & (given != follows)).any())
 
     def _partners(self) -> _Numbers:
-        """Return the recorded `index_correlation` to compare with the frame's.
+        """Return the values of `index_correlation` in the recording, for comparison with those in the frame.
 
         A script may have loaded all steps or only the selected ones. If only some steps are selected, a launch call may
         be selected without its kernel, so that its `index_correlation` is -1. If a row of the frame contains the

@@ -130,8 +130,8 @@ def float8_possible(evidence: RankEvidence) -> Iterator[Case]:
     is_large = (
         _IS_MATRIX & ~_IS_ATTENTION & pl.col("precision").is_in(_SIXTEEN_BITS) & (intensity > _FLOAT8_FLOPS_PER_BYTE)
     )
-    # The speedup is at most the ratio of the lower bounds, because a product does not come closer to the peak rate in
-    # FP8 than in 16 bits.
+    # The speedup is at most the ratio of the lower bounds, because a product in FP8 does not come closer to its
+    # peak rate than the same product in 16 bits.
     in_float8 = floor_at("float8", device)
     rows = evidence.costed.filter(is_large).with_columns(
         saved_ns=(FLOOR - in_float8).clip(0), most_ns=(DURATION * (1 - in_float8 / FLOOR)).clip(0)

@@ -29,7 +29,7 @@ _MOST = 0.5
 def evaluation_in_steps(evidence: RankEvidence) -> Iterator[Case]:
     """Yield a case for operators that run on the host without gradients, although the job is training.
 
-    There is a case only if operators of model layers take at least half of the time without gradients. PyTorch gives
+    No case is yielded if less than half of the time of these operators is spent in model layers. PyTorch gives
     sequence numbers to operators that run while gradients are enabled, but not to operators under `no_grad`.
     """
     if not evidence.computes_on_host:

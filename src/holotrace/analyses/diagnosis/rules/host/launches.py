@@ -37,7 +37,7 @@ _Times = npt.NDArray[np.int64]
 
 _LONG_NS = 100_000
 _IS_SHORT = pl.col("end_ns") - pl.col("start_ns") < _LONG_NS
-"""Longer intervals of Python are separate work, not overhead between operators."""
+"""Short intervals of Python code are overhead between operators; longer ones are separate work."""
 
 _MUCH_PYTHON = 0.1
 """Python between operators is a separate finding if it takes at least this share of the step."""
@@ -121,7 +121,7 @@ def python_overhead(evidence: RankEvidence) -> Iterator[Case]:
 
 
 def _unless_profiled(evidence: RankEvidence, causes: Sequence[str], cases: Iterator[Case]) -> Iterator[Case]:
-    """Reduce each case's value by the fraction of idle time that recording Python functions adds; keep `explained`."""
+    """Reduce each case's `value` by the profiler's share of the idle time; leave `explained` unchanged."""
     left = 1 - _share_of_profiler(evidence, causes)
     for case in cases:
         yield replace(case, value=case.value * left)
@@ -242,8 +242,9 @@ def _updates_on_host(evidence: RankEvidence, ranges: pl.DataFrame, times: Interv
 def graph_breaks(evidence: RankEvidence) -> Iterator[Case]:
     """Yield a case for the idle time between the compiled regions of a step, if each step runs several regions.
 
-    After the last region of a step, the case includes idle time only in functions whose names show that they resume
-    after a graph break. Within a region, the case includes the idle time that graph breaks before it cause (see `_between`).
+    The idle time after the last region of a step is included only if it is in a function that resumes after a graph
+    break, as its name shows (`AFTER_BREAK`). The idle time within a region is included if it is caused by graph breaks
+    before the region (see `_between`).
     """
     regions = named_ranges(evidence, _BREAKS)
     names = evidence.rank_trace.texts(regions["name"])
@@ -283,7 +284,7 @@ def _leads_ns(step: _Times, busy_ns: _Times, idle_ns: _Times) -> _Times:
     Args:
         step: the step of each region.
         busy_ns: how long the devices were busy during the break before the region.
-        idle_ns: how long the devices are idle within the region; the host's lead shrinks by this time.
+        idle_ns: how long the devices are idle within the region; the host's lead becomes shorter by this time.
     """
     leads, lead_ns = np.zeros(len(step), np.int64), 0
     for row, gained_ns in enumerate(busy_ns):
@@ -296,7 +297,7 @@ def _leads_ns(step: _Times, busy_ns: _Times, idle_ns: _Times) -> _Times:
 def _after_idle(idle: Intervals, length_ns: _Times) -> _Times:
     """Return, for each length in `length_ns`, the time when the total of the idle time so far reaches this length.
 
-    For a length that the total never reaches, return the end of the last idle interval.
+    If the total never reaches a length, the end of the last idle interval is returned for this length.
     """
     starts, ends = idle
     if not len(starts):

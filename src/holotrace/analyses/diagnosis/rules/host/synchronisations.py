@@ -46,9 +46,9 @@ def waits_in(evidence: RankEvidence, chosen: pl.Expr, *, is_needless: bool = Fal
     The calls cause the idle time that follows them. If an operator that always waits, such as `aten::item`, makes such
     a call, the idle time inside the operator is included.
 
-    A profiler that records Python functions makes the host up to twice as slow, so the device may idle even in a replay
-    without the wait. Therefore, if Python functions were recorded, all idle time after a needless wait is blamed on the
-    wait, even if replaying the step without the wait saves less time.
+    Recording Python functions makes the host up to twice as slow. Such a slow host may leave the device idle even in a
+    replay from which the wait was removed. Therefore, if Python functions were recorded, all idle time after a needless
+    wait is blamed on the wait, even if replaying the step without the wait saves less time.
     """
     calls = evidence.synchronisations.filter(chosen.fill_null(value=False))
     if calls.is_empty():

@@ -68,8 +68,8 @@ def explained(evidence: JobEvidence, delays: pl.DataFrame) -> tuple[dict[str, An
 def _is_late_by_chance(evidence: JobEvidence, rank: int) -> bool:
     """Return whether a rank's delays have no clear cause and may be due to chance.
 
-    Compare how often the rank is the latest with a job whose ranks are equally fast: there, each rank is equally likely
-    to be the latest in a step.
+    If all ranks were equally fast, each of them would be equally likely to be the latest in a step. Chance may explain
+    the delays if some rank of such a job would be the latest in as many steps with a probability of at least `_CHANCE`.
     """
     delays = delays_of(evidence, rank)
     if (

@@ -285,9 +285,9 @@ def _named(cause: Mapping[str, Any]) -> str:
 
 
 def _share_outside_pipelines(evidence: JobEvidence) -> pl.Expr:
-    """Return an expression for the share of a rank's waiting that is not for other stages of a pipeline.
+    """Return an expression for the fraction of a rank's waiting that is not on the pipeline axis.
 
-    Another rule reports the waits for other stages.
+    Another rule reports the waits for other pipeline stages.
     """
     if "parallelism" not in evidence.results:
         return pl.lit(1.0)

@@ -30,8 +30,8 @@ def data_parallel(evidence: RankEvidence) -> Iterator[Case]:
 def host_collectives(evidence: JobEvidence) -> Iterator[JobCase]:
     """Yield a case if all ranks compute on devices but communicate through a library on the host, such as gloo.
 
-    The collectives also copy data between host and device. These copies are part of the cost only while the device does
-    nothing else.
+    Collectives of such a library also copy data between host and device. These copies are part of the cost only while
+    the device does nothing else.
     """
     libraries = {rank: of_rank.numbers.host_library for rank, of_rank in evidence.ranks.items()}
     known = {rank: library for rank, library in libraries.items() if library is not None}
