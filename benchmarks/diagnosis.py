@@ -175,8 +175,8 @@ def score_pair(scores: defaultdict[str, Score], name: str, pair: Pair) -> None:
 def without_stacks(pair: Pair) -> Pair:
     """Return the pair as if both jobs had been recorded without stacks.
 
-    Recording stacks slows launches down. The stake of `slow_recording` includes this slowdown, so the
-    stake of `launch_bound` must not include it.
+    Recording stacks slows launches down. This slowdown is already part of the time that `slow_recording` reports, so
+    it must not be part of the time that `launch_bound` reports.
     """
     return replace(pair, planted=replace(pair.planted, stacks=False), healthy=replace(pair.healthy, stacks=False))
 

@@ -55,7 +55,9 @@ SHARE_OF_STREAMS = 3
 """Of every five compressed files, about this many are damaged after compression; the others are damaged before it."""
 
 SLACK = 3
-"""A text may contain up to this many more `"ph"` than events: some are inside strings, and an event may have two."""
+"""A text may contain the key `"ph"` up to this many times more often than it has events.
+
+Some of these keys are inside strings, and an event may have the key twice."""
 
 _PHASE = b'"ph"'
 _FURTHER_PHASE = b'"ph"\t:'

@@ -57,7 +57,10 @@ class Attribution:
         return operator_stacks(rank_trace)
 
     def counted_operators(self, nodes: pl.DataFrame) -> pl.DataFrame:
-        """Return the nodes to count in the operator tables; `is_eligible` may depend on their order."""
+        """Return the nodes to count in the operator tables.
+
+        Their order matters, because a subclass's `is_eligible` may depend on it.
+        """
         return nodes.filter("is_counted")
 
     def is_eligible(self) -> pl.Expr:
@@ -107,7 +110,7 @@ class Attribution:
     # Steps
 
     def check_annotation(self, annotation: str | None) -> None:
-        """Raise an error if steps cannot be defined by this annotation; never raised here, only in subclasses."""
+        """Raise an error if this annotation cannot define steps; only subclasses refuse annotations."""
 
     def step_windows(self, rank_trace: RankTrace, annotation: str | None = None) -> pl.DataFrame:
         """Return window, start_ns and end_ns of each step, extended to the end of its device work; in time order."""

@@ -20,8 +20,8 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 _MOST_LOSSES = 3
-"""A call fails after this many workers were lost while they ran it. In the last try, the call runs alone:
-if its worker is lost, too, no other call can be the cause."""
+"""A call fails after this many workers were lost while they ran it. On the last try, the call runs alone,
+so if this worker is lost too, no other call can be the cause."""
 
 
 class Pool(Protocol):

@@ -116,7 +116,7 @@ def extremes(times, knots):
 
 
 def corners(points):
-    """Yield (offset, slope) of each line through two points, and of the two steepest lines through each point."""
+    """Yield (offset, slope) of each line through two points, and of the lines with slopes ±1e-3 through each point."""
     for (t, u), (s, v) in combinations(points, 2):
         if t != s and abs((u - v) / (t - s)) <= 1e-3:
             yield u - (u - v) / (t - s) * t, (u - v) / (t - s)

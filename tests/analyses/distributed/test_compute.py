@@ -277,7 +277,10 @@ times = st.tuples(st.integers(0, 60), st.integers(0, 30))
 @pytest.mark.slow
 @given(st.lists(times, max_size=5), st.lists(st.lists(times, min_size=3, max_size=3), min_size=2, max_size=2))
 def test_the_parts_add_up(kernels: list[tuple[int, int]], collectives: list[list[tuple[int, int]]]) -> None:
-    """The parts of a step add up to its length, and those of its collective time to that time; no part is negative."""
+    """The parts of a step add up to its length, and the parts of its collective time add up to the collective time.
+
+    No part is negative.
+    """
     builder = TraceBuilder()
     for rank, placed in enumerate(collectives):
         builder.rank(rank).step(1, 0, 100)

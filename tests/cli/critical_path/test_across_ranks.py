@@ -41,7 +41,7 @@ def test_tables_show_the_path_through_all_ranks(job) -> None:
     question, answer = text.splitlines()[:2]
     assert question == "What bounds the step?"
     assert answer.startswith("100.0 % of the job's critical path (ProfilerStep#1, 80 µs) is on rank 0")
-    assert "Each rank: part of the path through all ranks" in text
+    assert "Each rank: its time on the path through all ranks" in text
     assert "Where the path crosses to another rank" in text or "rank" in text
     assert "With these changes:" in text
     assert "a replay without changes differs from the measured step by 0.0 %" in text

@@ -27,8 +27,8 @@ pub struct Ranges<'a> {
     /// Whether the range is a call into the runtime of a device. In such a call, a thread never waits for the work of
     /// another thread.
     pub is_call: &'a [bool],
-    /// Whether the recorded end of a range on a separate lane is the moment when the thread that recorded the range
-    /// stopped waiting for it. Such a wait can have a duration of 0.
+    /// For a range on a separate lane: whether its end is the time at which its thread stopped waiting for it. Such a
+    /// wait can have a duration of 0.
     pub ends_on_thread: &'a [bool],
 }
 

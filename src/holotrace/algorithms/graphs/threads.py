@@ -48,7 +48,7 @@ class Ranges(NamedTuple):
     start_ns
     is_waiting  whether the thread waits during the range
     is_call     whether the range is a call during which other threads never work for its thread
-    ends_on_thread  whether the recorded end of a range in a separate lane is when `thread` stopped waiting for it
+    ends_on_thread  for a range in a separate lane: whether its end is the time at which `thread` stopped waiting
     """
 
     lane: _Int64

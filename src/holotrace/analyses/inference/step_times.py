@@ -61,7 +61,7 @@ def _spans(steps: pl.DataFrame, work: pl.DataFrame, earlier_ends: pl.Series) -> 
 
 
 def _earlier_ends(steps: pl.DataFrame, work: pl.DataFrame) -> pl.Series:
-    """Return, for each step, the latest end of work that the host requested before the step; null if there is none."""
+    """Return, for each step, when the last of the work requested before the step ended; null without such work."""
     by_launch = work.sort("asked_ns")
     ends = by_launch["end_ns"].cum_max()
     before = by_launch["asked_ns"].search_sorted(steps["start_ns"], side="left").cast(pl.Int64) - 1

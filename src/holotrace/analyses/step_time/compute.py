@@ -121,7 +121,7 @@ def step_time(
 
     Args:
         trace: the job.
-        annotation: name of host annotations (or operators) that replace the steps, numbered from 0.
+        annotation: use the host annotations (or operators) with this name as steps, and number them from 0.
         compat: "torch_tb_profiler" gives the numbers of PyTorch's TensorBoard plugin; not possible with `annotation`.
         executor: processes each rank.
 

@@ -187,7 +187,7 @@ def _in_step(rows: _Anchors, first: int) -> _Bools:
 
 
 def _apart(parts: list[_Anchors]) -> list[_Anchors]:
-    """Go from the largest part to the smallest; keep each part that overlaps none kept so far; return them in order."""
+    """Return parts that do not overlap, in order of position; where parts overlap, the largest is kept."""
     kept: list[_Anchors] = []
     for part in sorted(parts, key=lambda one: -one.size):
         if all(part.min() > other.max() or part.max() < other.min() for other in kept):

@@ -100,8 +100,8 @@ def _with_inner(outer: NamedStep, steps: list[NamedStep]) -> list[NamedStep]:
 def _joined(outer: StepName, inner: StepName) -> StepName:
     """Combine the facts in the names of two nested ranges. If both names give a fact, the outer name's value is used.
 
-    The rule of the result is the rule that matched the inner name. Only if that rule is general (a rule for
-    annotations, or a user's pattern), it is the rule that matched the outer name.
+    The result keeps the rule that matched the inner name. If that rule is general (a rule for annotations, or a
+    user's pattern), the result has the rule that matched the outer name instead.
     """
     filled = {name: value for name, value in inner._asdict().items() if getattr(outer, name) is None}
     rule = outer.rule if inner.rule.engine in _GENERAL_ENGINES else inner.rule

@@ -28,7 +28,7 @@ def work_ns(operations: pl.DataFrame, dependencies: Dependencies) -> pl.Series:
 
     - computation, and communication that waits for no other rank: the duration
     - communication that waits for other ranks: the time from the latest start on any rank to the end; 0 if this time is
-      -10 ms or less, because the clocks are then wrong
+      -10 ms or less, which shows that the clocks are wrong
     - step-start: 0, because launch delays are not part of the work
     """
     known = operations.with_columns(dependencies.instance, dependencies.waits)

@@ -115,7 +115,7 @@ def _place_text(device: int | None, stream: int | None) -> str:
 
 
 def _idle_within(rank_trace: RankTrace, calls: pl.DataFrame, device: int | None) -> Intervals:
-    """Return when the device is idle during `calls`; each call lasts from `start_ns` to `until_ns`.
+    """Return the intervals of `calls` in which the device is idle; each call lasts from `start_ns` to `until_ns`.
 
     If `device` is None, all devices must be idle.
     """

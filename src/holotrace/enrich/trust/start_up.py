@@ -1,4 +1,4 @@
-"""Find first steps, calls and collectives that are slow, and work that was launched before the recording."""
+"""Find a slow start (the first steps, calls and collectives), and work that was launched before the recording."""
 
 from __future__ import annotations
 

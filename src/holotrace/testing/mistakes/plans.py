@@ -283,7 +283,7 @@ def _launch_bound(rule: str, job: JobOptions, dice: random.Random) -> Pair:
     """Run a small model on a slow CPU; in the healthy job, the CPU takes almost no time, as if it replayed CUDA graphs.
 
     The two jobs are compared without recording Python functions, because recording them slows the CPU down. If the CPU
-    were too slow only for this reason, the mistake would be the recording, not the slow CPU.
+    were slow only because of the recording, the job's mistake would be the recording, not a slow CPU.
     """
     job = replace(_small(job, dice), hidden=512, heads=8)
     has_stacks = dice.random() < 1 / 2

@@ -1,1 +1,1 @@
-"""The server of `holotrace serve`: waitress, protected by a guard."""
+"""The web server of `holotrace serve`: `waitress`, behind a guard that checks each request."""

@@ -48,7 +48,7 @@ def test_python_between_operators_is_not_added_up() -> None:
 
 
 def test_transfers_are_named_only_if_they_are_most() -> None:
-    """The sends cost 60 ns. They are named only if the rank's own work costs less than that in total.
+    """The sends cost 60 ns. They are named only if all of the rank's own work costs less than 60 ns.
 
     If it costs 70 ns, the larger of its two causes is named, although this cause alone costs only 45 ns.
     """

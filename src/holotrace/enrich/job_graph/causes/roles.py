@@ -18,9 +18,9 @@ LEAST_CULPRIT = 0.1
 OVER_MEDIAN = 3
 """A culprit causes at least this many times as much waiting as the median rank."""
 LARGE = 0.2
-"""A culprit that causes at least this fraction of all waiting may pass on up to twice as much waiting as it causes.
+"""A rank that causes at least this fraction of all waiting is a culprit unless it passes on more than twice as much.
 
-A culprit that causes less than this fraction of all waiting must cause more waiting than it passes on.
+A rank that causes less than this fraction is a culprit only if it causes more waiting than it passes on.
 """
 
 NOT_OWN = ("communication", "launch_delay", "unknown")

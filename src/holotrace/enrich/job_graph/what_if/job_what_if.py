@@ -1,4 +1,4 @@
-"""Predict the length of a job's step under changes."""
+"""Predict how long a step of the job would take after given changes."""
 
 from __future__ import annotations
 

@@ -84,9 +84,9 @@ def test_jobs_that_the_host_does_not_hold_up_without_the_profiler(name: str, *, 
 
 @pytest.mark.parametrize(("first_kernel_us", "lost_us"), [(245, 85), (290, 100)])
 def test_a_graph_break_costs_what_the_next_region_starts_late(first_kernel_us: int, lost_us: int) -> None:
-    """A graph break costs the device's idle time between the kernels of the two regions around it, up to 100 µs.
+    """The cost of a graph break is the time that the device is idle between the regions before and after it.
 
-    The limit is the time that the host spends between the two regions.
+    It is at most 100 µs, which is the time that the host spends between the two regions.
     """
     trace = TraceBuilder()
     for number in range(3):
