@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from holotrace.web.parts.page import Page as WebPage
     from holotrace.web.session.session import Scope, Session
 
-PATIENCE_MS = 120_000
+PATIENCE_MS = 240_000
 """How long to wait for a page; the limit is long, because pages are slow on a busy machine."""
 
 VIEWPORT = {"width": 1440, "height": 1000}

@@ -24,7 +24,7 @@ from holotrace.web.parts.page import Page as WebPage
 from holotrace.web.session.selection import Selection
 from reference_data import IN_THE_REPOSITORY
 
-pytestmark = [pytest.mark.browser, pytest.mark.timeout(300), pytest.mark.slow]
+pytestmark = [pytest.mark.browser, pytest.mark.timeout(600), pytest.mark.slow]
 
 AXE = files("axe_playwright_python").joinpath("axe.min.js").read_text(encoding="utf-8")
 GRAVE = ("serious", "critical")
